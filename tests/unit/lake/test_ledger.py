@@ -150,6 +150,11 @@ def test_the_largest_horizon_of_a_range_may_be_1970_itself():
     assert state(*entries).largest_horizon(TimeRange(0, DAY_MS)) == 9 * DAY_MS
 
 
+def test_a_scheduled_run_may_be_requested_for_1970_itself():
+    assert published(horizon=3, kind="advance", completes_ms=0).requested_until_ms == 0
+    assert published(horizon=3, kind="advance").requested_until_ms == 3 * DAY_MS
+
+
 def test_the_clock_starts_where_the_first_run_has_fixed_it():
     assert state(published(), published()).clock_start_ms is None
     fixed = state(published(), published(clock_start_ms=0), published(clock_start_ms=5))

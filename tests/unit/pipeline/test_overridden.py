@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -65,6 +65,14 @@ def test_a_range_by_other_rules_stands_until_another_run_publishes_into_it():
     ranges = [found.windows for found in PipelineState.of(published(*later)).overridden]
     assert ranges == [days(2, 3), days(4, 6)]
     assert PipelineState.of(published(*later, a_run(0, 9, "advance"))).overridden == []
+
+
+def test_no_day_is_settled_before_a_frontier_that_is_1970_itself():
+    state = PipelineState.of(published(a_run(-9, 0, "advance", completes_ms=0, frontier_ms=0)))
+    assert state.frontier_ms == 0
+    earlier = remembered_by(state, to_recompute=(date(1969, 12, 1),))
+    assert earlier.settled_by(-DAY_MS) == ()
+    assert earlier.settled_by(0) == earlier.to_recompute
 
 
 def test_a_run_that_was_reverted_counts_nowhere():

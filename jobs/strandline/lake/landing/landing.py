@@ -167,7 +167,7 @@ class Landing(ABC):
         by_arrivals = self.horizon_after(axis)
         if self.now_ms is not None:
             by_arrivals = min(by_arrivals, self.now_ms)
-        return max(by_arrivals, known_ms or by_arrivals)
+        return by_arrivals if known_ms is None else max(by_arrivals, known_ms)
 
     @property
     def recomputes_changes(self) -> bool:

@@ -223,7 +223,7 @@ def _goes_on(run: Entry, before: PipelineState, before_ms: int) -> bool:
     reached_ms = before.frontier_ms
     if reached_ms is None or before.after([run]).days_to_recompute:
         return False
-    return before_ms <= reached_ms < (run.completes_ms or 0)
+    return run.completes_ms is not None and before_ms <= reached_ms < run.completes_ms
 
 
 def known_over(state: PipelineState, results: TimeRange) -> int | None:

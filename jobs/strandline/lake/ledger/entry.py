@@ -219,7 +219,8 @@ class Entry:
         Its horizon is a later one where a run by hand has published as of a later cut-off. A run
         that waits for missing rows completes nothing, and has its horizon alone.
         """
-        return self.completes_ms or self.horizon_ms or 0
+        until_ms = self.horizon_ms if self.completes_ms is None else self.completes_ms
+        return 0 if until_ms is None else until_ms
 
     @property
     def changed(self) -> bool:

@@ -96,7 +96,9 @@ class EarlierRuns:
 
     def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
         """The days to recompute that a run settles: all, or none if it leaves out windows."""
-        if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
+        if completes_ms is None:
+            return ()
+        if self.frontier_ms is not None and completes_ms < self.frontier_ms:
             return ()
         return tuple(day for day in self.to_recompute if midnight_of(day) < completes_ms)
 

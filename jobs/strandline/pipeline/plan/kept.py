@@ -166,7 +166,8 @@ def _found(
         if landed is None:
             return "which of their records have landed since is not known any more"
         before = landed.log
-    return Kept(by, max(one.horizon_ms, base_ms or one.horizon_ms), base_ms, before)
+    until_ms = one.horizon_ms if base_ms is None else max(one.horizon_ms, base_ms)
+    return Kept(by, until_ms, base_ms, before)
 
 
 def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> TimeRange | None:

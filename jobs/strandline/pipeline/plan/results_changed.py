@@ -103,7 +103,9 @@ def _horizon_of(published_ms: int | None, landing: ResultsLanding, until_ms: int
         landing: the results.
         until_ms: the midnight of the scheduled run.
     """
-    return max(until_ms, min(published_ms or until_ms, landing.log.horizon_ms))
+    if published_ms is None:
+        return until_ms
+    return max(until_ms, min(published_ms, landing.log.horizon_ms))
 
 
 def left_to_scheduled_run(state: PipelineState) -> int:

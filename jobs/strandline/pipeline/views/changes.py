@@ -106,7 +106,8 @@ def _completed(step: Entry, announced: _Announced) -> list[list[str]]:
         start_ms = midnight_of(announced.first)
     if until_ms is None:
         return []
-    announced.until_ms = max(until_ms, announced.until_ms or until_ms)
+    if announced.until_ms is None or announced.until_ms < until_ms:
+        announced.until_ms = until_ms
     if start_ms is None or start_ms >= until_ms:
         return []
     return [[day_of(start_ms).isoformat(), day_of(until_ms - DAY_MS).isoformat()]]

@@ -64,7 +64,7 @@ def watermarks(
     """
     until_now = channels if latest is None else latest
     days_over = (midnight_of(day) + DAY_MS for day in until_now["arrival_date"])
-    over_ms = max([processed_ms or LEAST_INSTANT_MS, *days_over])
+    over_ms = max([LEAST_INSTANT_MS if processed_ms is None else processed_ms, *days_over])
     last_ms = over_ms if until is None else min(over_ms, midnight_of(until) + DAY_MS)
     behind = _hours_behind(channels, until_now, spec, last_ms // DAY_MS - 1)
     known = {*_emitted(until_now, over_ms // DAY_MS - 1)["channel"]} | spec.retired_by(over_ms)
