@@ -214,7 +214,7 @@ def test_seconds_that_are_read_as_milliseconds_are_a_warning_until_they_are_read
         "the latest event of channel b on its last arrival day, 2024-03-01, is of 1970-01-20T18:"
     )
     assert line.advance("2").status == "published"
-    assert shown(line)["events_of_1970"].endswith("would be 2024-03-01T23:00:00Z")
+    assert "would be 2024-03-01T23:00:00Z" in shown(line)["events_of_1970"]
     read = "case source when 'b' then timestamp_seconds(unix_millis(happened_at)) "
     right = line.of(a_spec(**ONE | channels, source__event_time=read + "else happened_at end"))
     assert "events_of_1970" not in named(right.advance("2"))

@@ -13,9 +13,11 @@ import pytest
 from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
+from lakes import a_spec
 from meter import HALF_DAYS as SPEC
 
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.audit.channel_checks import _pauses, check_of_ahead, check_of_epoch
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.ahead import (
@@ -484,11 +486,13 @@ def test_where_most_records_are_ahead_of_a_bound_a_larger_one_that_refuses_few_i
     """One record 14d ahead, among others 2h ahead, was asked for its unit."""
     raised = Raised(START_MS + 14 * DAY_MS, START_MS, "", records=96, refused=[96, 1, 1, 1])
     assert raised_in_words([raised], 3).endswith(
-        "14d ahead; source.max_ahead: 3h would have quarantined 1 of 96 records of that arrival "
+        "14d ahead; source.max_ahead: 3h15m would have quarantined 1 of 96 records of that arrival "
         "day, and spared up to 3 records late behind it"
     )
     of_zones = replace(raised, refused=[96, 90, 60, 2])
-    assert "source.max_ahead: 14h would have quarantined 2 of 96" in raised_in_words([of_zones], 0)
+    assert "source.max_ahead: 14h15m would have quarantined 2 of 96" in raised_in_words(
+        [of_zones], 0
+    )
     for hours, asked in ((14, "a local time that is read as UTC?"), (15, "in another unit")):
         bounds = 3 if hours == 14 else 4
         all_ahead = Raised(START_MS + hours * HOUR_MS, START_MS, "", "", 9, [9] * bounds)
@@ -542,8 +546,9 @@ def test_seconds_that_are_read_as_milliseconds_are_a_question_with_what_they_wou
     assert (found.success, found.severity, found.every) == (False, "warning", ())
     assert found.sentence == (
         "the latest event of the last arrival day, 2026-03-02, is of 1970-01-21T12:20:09.600Z: is "
-        "the event time a number of seconds that is read as milliseconds? As seconds "
-        "(timestamp_seconds) it would be 2026-03-02T00:00:00Z"
+        "the event time a number of seconds that is read as milliseconds (as seconds, by "
+        "timestamp_seconds, it would be 2026-03-02T00:00:00Z)? If not, is the clock of the device "
+        "set?"
     )
     others = [LastDay("b", DAY, ms // 1_000 - 1), LastDay("c", DAY, ms)]
     of_channels = check_of_1970("fail", [LastDay("a", DAY, ms // 1_000), *others])
@@ -566,13 +571,14 @@ def test_seconds_far_from_the_arrival_are_a_question_about_the_clock():
     """A device that began at 1970-01-01 was said to be of 1980 as seconds."""
     arrived_s = midnight_of(DAY) // 1_000
     for ts_ms, asked in (
-        (4 * DAY_MS, "is the clock of the device set?"),
-        (arrived_s - 61 * 86_400, "is the clock of the device set?"),
-        (arrived_s - 60 * 86_400, "it would be 2026-01-01T00:00:00Z"),
+        (4 * DAY_MS, False),
+        (arrived_s - 61 * 86_400, False),
+        (arrived_s - 60 * 86_400, True),
     ):
         found = check_of_1970("warn", [LastDay("", DAY, ts_ms)])
         assert found is not None
-        assert found.sentence.endswith(asked)
+        assert found.sentence.endswith("is the clock of the device set?")
+        assert ("it would be 2026-01-01T00:00:00Z" in found.sentence) is asked
 
 
 def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
@@ -591,20 +597,43 @@ def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
     assert nothing.success
 
 
+def checked_at_the_epoch(days: dict[str, tuple[date, int]], watermark_ms: int, asked="warn"):
+    """The check over the last arrival day and the latest event of each channel."""
+    channel_days = pd.DataFrame(
+        [(channel, *of_day) for channel, of_day in days.items()],
+        columns=["channel", "arrival_date", "largest_ts_ms"],
+    )
+    history = SimpleNamespace(
+        timeline=SimpleNamespace(channel_days=channel_days),
+        crossings=SimpleNamespace(watermark_reached=lambda horizon_ms: watermark_ms),
+    )
+    observation = SimpleNamespace(history=history)
+    spec = a_spec(quality__events_of_1970=asked)
+    planned = SimpleNamespace(observation=observation, horizon_ms=midnight_of(DAY) + 999 * DAY_MS)
+    return check_of_epoch(spec, planned)
+
+
 def test_a_channel_of_1970_that_has_not_spoken_for_four_weeks_is_not_checked():
-    """One record with a 0 a year ago was a finding of every run."""
-    days = pd.DataFrame({"channel": ["a"], "arrival_date": [DAY], "largest_ts_ms": [0]})
-    history = SimpleNamespace(timeline=SimpleNamespace(channel_days=days))
-    for horizon_ms, succeeds in (
-        (midnight_of(DAY) + 28 * DAY_MS, False),
-        (midnight_of(DAY) + 29 * DAY_MS, True),
-    ):
-        observation = SimpleNamespace(history=history)
-        found = check_of_epoch(
-            SPEC, SimpleNamespace(observation=observation, horizon_ms=horizon_ms)
-        )
-        assert found is not None
-        assert found.success is succeeds
+    """One record with a 0 a year ago was a finding of every run.
+
+    The weeks count back from the newest arrival: a run by hand may have any data cut-off.
+    """
+    now_ms = midnight_of(DAY)
+    for days, succeeds in ((28, False), (29, True)):
+        of_channels = {"a": (DAY, 0), "b": (DAY + timedelta(days), now_ms + days * DAY_MS)}
+        assert checked_at_the_epoch(of_channels, now_ms).success is succeeds
+    assert not checked_at_the_epoch({"a": (DAY, 0)}, now_ms).success
+
+
+def test_a_channel_of_1970_that_holds_the_watermark_is_checked_however_long_ago_it_spoke():
+    of_channels = {"a": (DAY, 9), "b": (DAY + timedelta(99), midnight_of(DAY) + 99 * DAY_MS)}
+    assert not checked_at_the_epoch(of_channels, 9 - 1).success
+    assert checked_at_the_epoch(of_channels, MIN_WATERMARK).success
+
+
+def test_where_events_of_1970_are_allowed_no_day_is_looked_at():
+    assert checked_at_the_epoch({"a": ("no day", 0)}, 0, asked="allow") is None
+    assert checked_at_the_epoch({}, MIN_WATERMARK).success
 
 
 # ----------------------------------------------------------------------------------------- findings

@@ -29,7 +29,7 @@ from strandline.quality.findings.ahead import (
     raised_in_words,
 )
 from strandline.quality.findings.check import BY_QUALITY, Check
-from strandline.quality.findings.epoch import UNTIL_MS, LastDay, check_of_1970
+from strandline.quality.findings.epoch import FROM_MS, UNTIL_MS, LastDay, check_of_1970
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
     ChannelArrivals,
@@ -82,19 +82,30 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
 def check_of_epoch(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
     """The check for channels whose events are of early 1970; None: not configured.
 
-    Channels without an arrival day in the four weeks before the horizon are not checked.
+    Channels without an arrival day in the four weeks before the newest arrival day of any channel
+    are not checked, unless the watermark itself is of 1970.
     """
-    days = planned.observation.history.timeline.channel_days
-    early = {*days["channel"][days["largest_ts_ms"] < UNTIL_MS]}
-    days = days[days["channel"].isin(early - spec.retired_by(planned.horizon_ms))]
-    last = days.sort_values("arrival_date").drop_duplicates("channel", keep="last")
+    asked = spec.quality.events_of_1970
+    if BY_QUALITY[asked] is None:
+        return None
+    history = planned.observation.history
+    days = history.timeline.channel_days
+    newest_ms = midnight_of(max(days["arrival_date"], default=date.min))
+    found = _last_days_of_1970(days, spec, planned.horizon_ms)
+    recent = [one for one in found if midnight_of(one.day) >= newest_ms - FOUR_WEEKS_MS]
+    if len(recent) < len(found):
+        watermark_ms = history.crossings.watermark_reached(planned.horizon_ms)
+        recent = found if FROM_MS <= watermark_ms < UNTIL_MS else recent
+    return check_of_1970(asked, recent)
+
+
+def _last_days_of_1970(days: pd.DataFrame, spec: PipelineSpec, horizon_ms: int) -> list[LastDay]:
+    """The last arrival day of each channel that has an event before the end of early 1970."""
+    early = {*days["channel"][days["largest_ts_ms"] < UNTIL_MS]} - spec.retired_by(horizon_ms)
+    of_channels = days[days["channel"].isin(early)].sort_values("arrival_date")
+    last = of_channels.drop_duplicates("channel", keep="last")
     facts = zip(last["channel"], last["arrival_date"], last["largest_ts_ms"], strict=True)
-    found = [
-        LastDay(name_of(str(name), spec), day, int(ts_ms))
-        for name, day, ts_ms in facts
-        if midnight_of(day) >= planned.horizon_ms - FOUR_WEEKS_MS
-    ]
-    return check_of_1970(spec.quality.events_of_1970, found)
+    return [LastDay(name_of(str(name), spec), day, int(ts_ms)) for name, day, ts_ms in facts]
 
 
 def _of_the_watermark(history: History) -> History:

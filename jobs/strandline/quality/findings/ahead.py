@@ -12,10 +12,18 @@ from strandline.visible import number_of
 
 _BOUNDS_MS = (HOUR_MS, 60_000, 1_000)
 """The candidates for a proposed `max_ahead`: the largest that the record exceeds is proposed."""
-_FARTHEST_ZONE_MS = 14 * HOUR_MS
-"""The largest distance, in ms, of a time zone from UTC."""
-_LARGER_BOUNDS_MS = (3 * HOUR_MS, 6 * HOUR_MS, _FARTHEST_ZONE_MS)
-"""The candidates where most records exceed the one of `_BOUNDS_MS`, as of a local time."""
+_CLOCKS_DIFFER_MS = HOUR_MS // 4
+_FARTHEST_ZONE_MS = 14 * HOUR_MS + _CLOCKS_DIFFER_MS
+"""The largest distance, in ms, of a local time from UTC by a clock that is a little fast."""
+_LARGER_BOUNDS_MS = (
+    3 * HOUR_MS + _CLOCKS_DIFFER_MS,
+    6 * HOUR_MS + _CLOCKS_DIFFER_MS,
+    _FARTHEST_ZONE_MS,
+)
+"""The candidates where most records exceed the one of `_BOUNDS_MS`, as of a local time.
+
+They lie between the distances of zones: at one, a fast clock would decide record by record.
+"""
 CHANNEL_AHEAD_MS = HOUR_MS
 """The distance, in ms, by which one channel's watermark may exceed the horizon: clocks differ."""
 

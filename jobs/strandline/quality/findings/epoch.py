@@ -44,15 +44,19 @@ class LastDay:
 
     @property
     def cause(self) -> str:
-        """The likely cause as a question: a zero, seconds read as milliseconds, or a clock."""
+        """The likely cause as a question: a zero, seconds read as milliseconds, or a clock.
+
+        A clock that is not set and has run for three weeks gives the same numbers as seconds.
+        """
         if self.largest_ts_ms < _ZERO_MS:
             return "is a 0 sent where the event time is missing?"
+        clock = "is the clock of the device set?"
         as_seconds_ms = 1_000 * self.largest_ts_ms
         if abs(as_seconds_ms - midnight_of(self.day)) > _OF_ITS_ARRIVAL_MS:
-            return "is the clock of the device set?"
+            return clock
         return (
-            "is the event time a number of seconds that is read as milliseconds? As seconds "
-            f"(timestamp_seconds) it would be {text_of(as_seconds_ms)}"
+            "is the event time a number of seconds that is read as milliseconds (as seconds, by "
+            f"timestamp_seconds, it would be {text_of(as_seconds_ms)})? If not, {clock}"
         )
 
     def __str__(self) -> str:
