@@ -486,7 +486,7 @@ def test_where_most_records_are_ahead_of_a_bound_a_larger_one_that_refuses_few_i
     """One record 14d ahead, among others 2h ahead, was asked for its unit."""
     raised = Raised(START_MS + 14 * DAY_MS, START_MS, "", records=96, refused=[96, 1, 1, 1])
     assert raised_in_words([raised], 3).endswith(
-        "14d ahead; source.max_ahead: 3h15m would have quarantined 1 of 96 records of that arrival "
+        "14d ahead; source.max_ahead: 195m would have quarantined 1 of 96 records of that arrival "
         "day, and spared up to 3 records late behind it"
     )
     of_zones = replace(raised, refused=[96, 90, 60, 2])

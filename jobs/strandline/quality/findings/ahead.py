@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from strandline.model.intervals import HOUR_MS, text_of
 from strandline.quality.figures import duration
 from strandline.quality.findings.check import BY_QUALITY, Check
+from strandline.spec.values import written
 from strandline.visible import number_of
 
 _BOUNDS_MS = (HOUR_MS, 60_000, 1_000)
@@ -73,8 +74,8 @@ class Raised:
     @property
     def max_ahead(self) -> str:
         """The proposed line of the pipeline's file: `source.max_ahead: 1h`."""
-        bound = duration(self.max_ahead_ms).replace("0s", "0ms").replace(" ", "")
-        return f"{f'sources.{self.side}' if self.side else 'source'}.max_ahead: {bound}"
+        of_source = f"sources.{self.side}" if self.side else "source"
+        return f"{of_source}.max_ahead: {written(self.max_ahead_ms)}"
 
     @property
     def is_usual(self) -> bool:
