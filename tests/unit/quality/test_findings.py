@@ -50,6 +50,7 @@ from strandline.quality.findings.silence import (
 from strandline.quality.findings.volume import check_of_volume, unusual_days, unusual_in_words
 from strandline.quality.report.state import State
 from strandline.spec.quality import Quality
+from strandline.spec.values import parse_duration
 
 DAY = date(2026, 3, 2)
 START_MS = 1_700_000_000_000 - 1_700_000_000_000 % DAY_MS
@@ -490,9 +491,9 @@ def test_where_most_records_are_ahead_of_a_bound_a_larger_one_that_refuses_few_i
         "day, and spared up to 3 records late behind it"
     )
     of_zones = replace(raised, refused=[96, 90, 60, 2])
-    assert "source.max_ahead: 14h15m would have quarantined 2 of 96" in raised_in_words(
-        [of_zones], 0
-    )
+    said = raised_in_words([of_zones], 0)
+    assert "source.max_ahead: 855m would have quarantined 2 of 96" in said
+    assert parse_duration(of_zones.max_ahead.rpartition(" ")[2]) == of_zones.max_ahead_ms
     for hours, asked in ((14, "a local time that is read as UTC?"), (15, "in another unit")):
         bounds = 3 if hours == 14 else 4
         all_ahead = Raised(START_MS + hours * HOUR_MS, START_MS, "", "", 9, [9] * bounds)
