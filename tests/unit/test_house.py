@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 MOST_LINES = 300
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    """A file's code, which several tests read."""
+    return ast.parse(file.read_text("utf-8"))
 
 
 def test_no_file_is_longer_than_one_can_hold_in_mind():
@@ -37,7 +44,7 @@ def test_only_the_room_of_the_engines_goes_beyond_the_public_api():
     for file in [*PROJECT.glob("jobs/**/*.py"), *PROJECT.glob("plugins/**/*.py")]:
         if THE_ROOM in file.parents:
             continue
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Attribute) and node.attr in OF_A_JVM:
                 found.append(f"{file.relative_to(PROJECT)}:{node.lineno}: .{node.attr}")
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -92,7 +99,7 @@ def test_whether_a_window_is_late_or_has_fired_is_asked_under_one_name_in_every_
     columns = engine / "records" / "arithmetic.py"
     integers = PROJECT / "jobs" / "strandline" / "model" / "lateness.py"
     for file in (integers, columns):
-        defined = {n.name for n in ast.parse(file.read_text("utf-8")).body if hasattr(n, "name")}
+        defined = {n.name for n in parsed(file).body if hasattr(n, "name")}
         assert {"cleanup_time", "is_window_fired", "is_window_late"} <= defined
     by_hand = re.compile(r"INSTANT\) (<|>=) F\.col\((?!c\.SURE_BEFORE)")
     found = {file for file in engine.rglob("*.py") if by_hand.search(file.read_text("utf-8"))}
@@ -118,7 +125,7 @@ def _words_of(tree: ast.AST):
 def test_names_and_docstrings_are_in_the_words_of_flink_spark_and_airflow():
     found = []
     for file in [*PROJECT.glob("jobs/**/*.py"), *PROJECT.glob("plugins/**/*.py")]:
-        for line, text in _words_of(ast.parse(file.read_text("utf-8"))):
+        for line, text in _words_of(parsed(file)):
             if text in KEPT_WORDS:
                 continue
             without_names = re.sub("`(" + "|".join(KEPT_WORDS) + ")`", "", text)
@@ -138,7 +145,7 @@ OF_FLINK = {"GlobalWindows.EndOfStreamTrigger"}
 
 def test_docstrings_name_members_that_exist():
     files = [*PROJECT.glob("jobs/**/*.py"), *PROJECT.glob("plugins/**/*.py")]
-    trees = {file: ast.parse(file.read_text("utf-8")) for file in files}
+    trees = {file: parsed(file) for file in files}
     nodes = [node for tree in trees.values() for node in ast.walk(tree)]
     members = _members_of([node for node in nodes if isinstance(node, ast.ClassDef)])
     classes = {member.split(".")[0] for member in members}
@@ -180,7 +187,7 @@ MOST_DENSE = 8
 def test_functions_have_few_names():
     dense, functions = [], 0
     for file in [*PROJECT.glob("jobs/**/*.py"), *PROJECT.glob("plugins/**/*.py")]:
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.FunctionDef):
                 functions += 1
                 if len(_names_in(node)) > MOST_NAMES:
