@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from itertools import zip_longest
 from typing import Any, Literal
 
 from strandline.sql.calls import Path
@@ -39,6 +40,8 @@ NUMBER = re.compile(
 )
 """Matches the numbers of Spark SQL without a sign; other names may begin with a digit: `1st`."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_HELD = re.compile(r"(?:^|[<:,])([\w ]+)(?=[,>(]|$)")
+"""Matches the types inside of another one, without their digits, and no names of fields."""
 _TIMES = ("string", "timestamp", "timestamp_ntz", "date")
 
 
@@ -62,6 +65,34 @@ def is_decimal(kind: str | None) -> bool:
 def is_nested(kind: str | None) -> bool:
     """Whether a type, by its name in Spark SQL, holds values of other types."""
     return (kind or "").startswith(("array<", "struct<", "map<"))
+
+
+def are_alike(kinds: Iterable[str | None]) -> bool:
+    """Whether types hold types of one class at each place: one of times, or of binary numbers.
+
+    Unknown types, and the type of NULL, are like any other. DECIMAL is only like DECIMAL.
+
+    Example:
+        `array<int>`, `array<double>` are alike, and an element `int`, too; `array<date>` is not.
+    """
+    of_kinds = (map(_class_of, _HELD.findall(kind or "void")) for kind in kinds)
+    return all(len({*at_place} - {None, "void"}) <= 1 for at_place in zip_longest(*of_kinds))
+
+
+def _class_of(kind: str) -> str:
+    if kind in WHOLE or kind in FLOATS:
+        return "number"
+    return "time" if kind in {"date", "timestamp", "timestamp_ntz"} else kind
+
+
+def key_of(kind: str | None) -> str | None:
+    """The type of the keys of a map, by its name in Spark SQL; None: it is no map."""
+    inside, depth = (kind or "").removeprefix("map<"), 0
+    for at, sign in enumerate(inside if inside != kind else ""):
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "," and not depth:
+            return inside[:at]
+    return None
 
 
 def digits_of(kind: str | None) -> tuple[int, int]:

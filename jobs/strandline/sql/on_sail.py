@@ -17,7 +17,7 @@ from sqlglot import TokenType, exp, tokenize
 from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.by_name_on_sail import BY_NAME, is_compared
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
+from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem, are_alike, key_of
 from strandline.sql.differences import AS_IT_IS, Table, Types, problem_in
 from strandline.sql.guards import (
     TypeOf,
@@ -125,6 +125,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             problems = (*problems_of_types(operation, types), *_without_place(operation, types))
             yield from (_with_operation(operation, problem) for problem in problems)
     yield from _dates_by_texts(text, type_of)
+    yield from _other_keys(text, type_of)
     for name, way_out, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
             yield f"{name}: Sail takes other {kind.upper()} as equal", way_out
@@ -170,23 +171,30 @@ def _subjects(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _dates_by_texts(text: str, type_of: TypeOf) -> Iterator[Problem]:
-    """Each CASE d WHEN s …, CASE s WHEN d … and m[s] of a DATE d, a map m by DATE, and a text s."""
+    """Each CASE d WHEN s … and CASE s WHEN d … of a DATE d and a text s."""
     tree = shallow_tree_of(text)
-    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case, exp.Bracket):
-        if isinstance(node, exp.Case):
-            name, dates, instead, parts = "CASE", "date", "CASE WHEN d = x", compared_by(node)
-        else:
-            name, dates, instead = "m[x]", "map<date,", "m[CAST(x AS DATE)]"
-            parts = [node.this, *node.expressions]
-        kinds = [type_alone(one, type_of) or "" for one in parts]
-        texts = [
-            typed_alone(one) for one, kind in zip(parts, kinds, strict=True) if kind == "string"
-        ]
-        if any(kind.startswith(dates) for kind in kinds) and not all(map(_is_plain_date, texts)):
+    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case):
+        kinds = [(one, type_alone(one, type_of)) for one in compared_by(node)]
+        texts = [typed_alone(one) for one, kind in kinds if kind == "string"]
+        if "date" in {kind for _, kind in kinds} and not all(map(_is_plain_date, texts)):
             yield (
-                f"{name}: Sail takes texts for dates that Spark does not",
-                f"for example {instead}, or {ON_SPARK}",
+                "CASE: Sail takes texts for dates that Spark does not",
+                f"for example CASE WHEN d = x, or {ON_SPARK}",
             )
+
+
+def _other_keys(text: str, type_of: TypeOf) -> Iterator[Problem]:
+    """Each m[x] of a map m and an x of another class of types than its keys; not by texts."""
+    tree = shallow_tree_of(text)
+    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Bracket):
+        key = key_of(type_alone(node.this, type_of))
+        for asked in node.expressions if key not in {None, "string"} else ():
+            is_date = key == "date" and _is_plain_date(typed_alone(asked))
+            if not (is_date or are_alike([key, type_alone(asked, type_of)])):
+                yield (
+                    "m[x]: Sail looks for keys of another type, which Spark refuses",
+                    f"for example m[CAST(x AS {str(key).upper()})], or {ON_SPARK}",
+                )
 
 
 def _is_plain_date(text: str | None) -> bool:

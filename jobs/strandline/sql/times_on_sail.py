@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
 
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import FLOATS, WHOLE, is_decimal, is_nested
+from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
 from strandline.sql.differences import Row, Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
 from strandline.sql.times_for_sail import OF_ZONES, PLAIN, UNITS_OF_TIMES
@@ -22,8 +21,6 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
-_HELD = re.compile(r"(?:^|[<:,])([\w ]+)(?=[,>(]|$)")
-"""Matches the types inside of another one, without their digits, and no names of fields."""
 _OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
 """Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
@@ -106,20 +103,6 @@ def _is_read_otherwise(operation: Operation, types: Types) -> bool:
     return is_of_texts and len(texts) > 1 and not all(PLAIN.fullmatch(str(one)) for one in texts)
 
 
-def _holds_other_dates(operation: Operation, types: Types) -> bool:
-    """Whether one value holds a DATE where another one holds a text, as array(d) = array(s)."""
-    if not any(map(is_nested, types)):
-        return False
-    places = zip_longest(*(_HELD.findall(kind or "") for kind in types))
-    return any({"date", "string"} <= {*kinds} for kinds in places)
-
-
-def _has_another_key(operation: Operation, types: Types) -> bool:
-    """Whether a map by DATE is asked for a text, or a map by texts for a DATE."""
-    key = re.match("map<(date|string),", types[0] or "")
-    return key is not None and {key[1], *types[1:]} == {"date", "string"}
-
-
 OF_TIMES: tuple[Row[str], ...] = (
     ("to_date to_timestamp to_timestamp_ltz to_timestamp_ntz try_to_timestamp",
         lambda o, t: len(t) > 1 and _is_number(t[0]),
@@ -147,11 +130,6 @@ OF_TIMES: tuple[Row[str], ...] = (
         "compares dates with numbers, which Spark refuses", "unix_date(d)"),
     (" ".join(COMPARISONS), _is_read_otherwise,
         "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
-    (f"{' '.join(COMPARISONS)} equal_null nullif array_position arrays_overlap",
-        _holds_other_dates, "compares dates with texts inside of values, which Spark refuses",
-        "CAST(x AS DATE) for the text"),
-    ("element_at try_element_at", _has_another_key,
-        "takes texts for dates, which Spark refuses", "{name}(m, CAST(x AS DATE))"),
     ("-", lambda o, t: len(t) == 2 and "date" in t and {*t} <= {"date", "string"},
         "gives a whole number", "CAST(datediff(a, b) AS INT)"),
     ("/", has_intervals,

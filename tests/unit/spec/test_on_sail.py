@@ -230,14 +230,14 @@ TYPES = {
         ("CASE d WHEN s THEN 1 ELSE 2 END", "CASE: Sail takes texts for dates that Spark does not"),
         ("CASE d WHEN '20130115' THEN 1 ELSE 2 END", "CASE: Sail takes texts for dates"),
         ("CASE d WHEN '2013-01-15T10:00' THEN 1 END", "CASE: Sail takes texts for dates"),
-        ("by_date['2013-01-15 ']", "m[x]: Sail takes texts for dates"),
-        ("by_date[s]", "m[x]: Sail takes texts for dates that Spark does not"),
+        ("by_date['2013-01-15 ']", "m[x]: Sail looks for keys of another type"),
+        ("by_date[s]", "m[x]: Sail looks for keys of another type, which Spark refuses"),
         ("CASE s WHEN d THEN 1 ELSE 2 END", "CASE: Sail takes texts for dates that Spark does not"),
-        ("try_element_at(by_date, s)", "try_element_at(): Sail takes texts for dates"),
-        ("element_at(by_text, d)", "element_at(): Sail takes texts for dates, which Spark refuses"),
-        ("element_at(by_date, s)", "element_at(): Sail takes texts for dates, which Spark refuses"),
+        ("try_element_at(by_date, s)", "try_element_at(): Sail looks for keys of another type"),
+        ("element_at(by_text, d)", "element_at(): Sail looks for keys of another type"),
+        ("element_at(by_date, s)", "element_at(): Sail looks for keys of another type"),
         *(
-            (f"{text}", f"{called}: Sail compares dates with texts inside of values")
+            (f"{text}", f"{called}: Sail compares, or makes one of, several types inside")
             for text, called in (
                 ("ds = ss", "="),
                 ("struct_d <=> struct_s", "<=>"),
