@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from strandline.conditions import any_of
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.frames import computed
@@ -95,7 +95,7 @@ class Side:
         ended = [
             lies_in(F.col(c.TS), one.windows) & (F.col(c.ARRIVAL) >= one.at_ms) for one in before
         ]
-        return reduce(or_, ended) if ended else None
+        return any_of(ended, F.lit(False)) if ended else None
 
     @cached_property
     def _behind(self) -> DataFrame:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date, timedelta
-from functools import reduce
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from strandline.conditions import any_of
 from strandline.engine import columns as c
 from strandline.engine.records.days import in_days, on_days
 from strandline.engine.records.expressions import first_line, quoted
@@ -106,7 +106,7 @@ def _needed(days: Collection[date | None], rule: Deduplicate) -> Column:
             earliest = first - timedelta(min(rule.days_back, (first - date.min).days))
             after = max(midnight_of(first) - rule.within, LEAST_INSTANT_MS - 1)
             needed.append(_between(earliest, first) & (F.col(c.ARRIVAL) > after))
-    return reduce(Column.__or__, needed, F.lit(False))
+    return any_of(needed, F.lit(False))
 
 
 def _between(first: date, last: date) -> Column:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from strandline.conditions import any_of
 from strandline.engine import columns as c
 from strandline.engine.frames import executor_of, first_of_cases, long
 from strandline.engine.position.axis import Numbering
@@ -217,11 +217,13 @@ def _reasons(
         yield "null_channel", F.col(c.CHANNEL).isNull()
         if source.declared_channels is not None:
             undeclared = ~F.col(c.CHANNEL).isin(*source.declared_channels)
-            for channel, retired_ms in source.retired.items():
-                undeclared |= (F.col(c.CHANNEL) == channel) & (F.col(c.ARRIVAL) >= retired_ms)
-            yield "undeclared_channel", undeclared
+            retired = (
+                (F.col(c.CHANNEL) == channel) & (F.col(c.ARRIVAL) >= retired_ms)
+                for channel, retired_ms in source.retired.items()
+            )
+            yield "undeclared_channel", any_of([undeclared, *retired], undeclared)
     if source.key:
-        yield "null_key", reduce(Column.__or__, (F.col(key).isNull() for key in c.keys_of(spec)))
+        yield "null_key", any_of((F.col(key).isNull() for key in c.keys_of(spec)), F.lit(False))
     if source.valid is not None:
         place = f"{spec.pipeline}: source.valid"
         valid = condition(landing, source.valid, place, source.where)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain
-from operator import or_
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
+from strandline.conditions import any_of
 from strandline.engine.scope import Scope
 from strandline.errors import InputError
 from strandline.lake.publish.arrow_diff import DELETE, only_deleted
@@ -91,7 +90,7 @@ def outside(changes: Sequence[Change], runs: Sequence[Outcome]) -> Sequence[Chan
         start = change.target.start
         changed = started_in_any(start, ranges)
         if change.target.name == COMPLETENESS.name:
-            changed = reduce(or_, around, changed)
+            changed = any_of([changed, *around], changed)
         wanted = ~changed | ds.field(start).is_null()
         rows = replace(change.rows, wanted=wanted)
         found.append(replace(change, rows=rows, counts=counts_of(rows)))

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
-from operator import or_
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from strandline.conditions import any_of
 from strandline.engine import columns as c
 from strandline.engine.frames import fields_of
 from strandline.engine.kind import WindowKind, kind_of
@@ -182,7 +182,7 @@ def no_longer_malformed(
         & F.col("slot_start").isNull()
         & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
     )
-    counted = reduce(Column.__or__, map(kind_of(ctx.spec).counts_in, ranges))
+    counted = any_of(map(kind_of(ctx.spec).counts_in, ranges), F.lit(False))
     found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
     if ctx.spec.source.deduplicate is None:
         return [ctx.staging.write(_LEAVING, found)]
@@ -259,12 +259,12 @@ def late_slots(ctx: Context, before_ms: int, since_ms: int) -> frozenset[int]:
 
 
 def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:
-    """The rows of a published table whose window or slot starts in any of some few ranges."""
-    return reduce(or_, (started_in(start, one) for one in ranges), ds.scalar(False))
+    """The rows of a published table whose window or slot starts in any of some ranges."""
+    return any_of((started_in(start, one) for one in ranges), ds.scalar(False))
 
 
 def starts_in(start: str, ranges: Sequence[TimeRange]) -> Column:
     """`started_in_any` for Spark."""
     start_ms = F.unix_millis(start)
     inside = (start_ms.between(one.start_ms, one.end_ms - 1) for one in ranges)
-    return reduce(Column.__or__, inside, F.lit(False))
+    return any_of(inside, F.lit(False))

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.dataset as ds
+
+from strandline.conditions import any_of
 from strandline.lake.store.days import Days
 from strandline.model.intervals import TimeRange, text_or_none
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, is_window_fired
@@ -101,7 +102,7 @@ def incomplete_in(
 
 def _incomplete(shown: Shown, days: Days) -> Iterator[tuple[Slot, list[Cause]]]:
     touched = [shares_instants_with(within) for within in shown.causes.touched]
-    wanted = reduce(or_, touched) if touched else None
+    wanted = any_of(touched, ds.scalar(False)) if touched else None
     for slot in slots_of(shown, days, wanted, incomplete=True):
         if why := shown.causes.why(slot):
             yield slot, why

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from strandline.conditions import any_of
 from strandline.engine.position.grid import Grid
 from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
@@ -114,10 +113,8 @@ class LateOfNewer:
         if len(ranges) > _MOST_RANGES:
             ranges = [TimeRange(ranges[0].start_ms, ranges[-1].end_ms)]
         edge = ds.field(f"slot_{self.grid.id_edge}")
-        return reduce(
-            or_,
-            ((edge >= in_arrow(r.start_ms)) & (edge < in_arrow(r.end_ms)) for r in ranges),
-        )
+        inside = ((edge >= in_arrow(r.start_ms)) & (edge < in_arrow(r.end_ms)) for r in ranges)
+        return any_of(inside, ds.scalar(False))
 
 
 def _late_rows(store: Store, days: Days) -> pd.DataFrame | None:
