@@ -7,7 +7,6 @@ it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +16,7 @@ from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import to_publish
+from strandline.lake.sessions.interruptions import in_threads
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
@@ -267,7 +267,7 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
     the tables as they were before.
     """
     before = ctx.as_published
-    with ThreadPoolExecutor(1) as pool:
+    with in_threads(ctx.spark, 1) as pool:
         observed = pool.submit(_observed, ctx, journal, planned.observation)
         staged = rebuild_into_staging(before, planned)
         malformed = observed.result()

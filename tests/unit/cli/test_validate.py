@@ -312,8 +312,8 @@ def test_nor_are_usual_expectations_with_great_expectations(home):
     assert loaded_to_validate(home, "near") & {"pandas", "great_expectations"} == set()
 
 
-def test_nor_are_chained_ones_with_pandas_or_spark(home):
-    heavy = {"pandas", "pyspark", "great_expectations"}
+def test_nor_are_chained_ones_whose_firings_need_no_arrow_either(home):
+    heavy = {"pandas", "numpy", "pyarrow", "pyspark", "great_expectations"}
     assert loaded_to_validate(home, "daily") & heavy == set()
 
 

@@ -1,10 +1,16 @@
-"""An interrupted call of the JVM: py4j logs the interruption, and what its clean-up ran into."""
+"""Interrupted calls of an engine: of other threads, and what py4j logs of them."""
 
 import logging
+from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
-from strandline.lake.sessions.interruptions import _is_no_interruption, log_no_interruption
+from strandline.lake.sessions.interruptions import (
+    _is_no_interruption,
+    in_threads,
+    log_no_interruption,
+)
 
 LOGGERS = ("root", "py4j.clientserver")
 
@@ -45,3 +51,33 @@ def test_other_errors_are_logged(logged):
     except BrokenPipeError:
         logger.exception("a broken pipe")
     assert messages == ["no exception", "a broken pipe"]
+
+
+@pytest.fixture
+def session(monkeypatch):
+    """A session whose queries run until it is stopped."""
+    stopped = Event()
+    session = SimpleNamespace(stopped=stopped, stop=stopped.set)
+    monkeypatch.setattr(
+        "strandline.lake.sessions.interruptions.session_of", lambda spark: spark.session
+    )
+    return session
+
+
+def test_an_interruption_ends_the_session_and_with_it_the_queries_of_threads(session):
+    """A run waited for them to the end, nine seconds after Ctrl-C and longer with more rows."""
+    queries = []
+    with pytest.raises(KeyboardInterrupt), in_threads(SimpleNamespace(session=session), 1) as pool:
+        queries += [pool.submit(session.stopped.wait, 60) for _ in range(2)]
+        raise KeyboardInterrupt
+    assert queries[0].result(0) is True
+    assert queries[1].cancelled()
+
+
+def test_other_errors_and_none_leave_the_session_open(session):
+    spark = SimpleNamespace(session=session)
+    with in_threads(spark, 2) as pool:
+        assert pool.submit(lambda: 5).result() == 5
+    with pytest.raises(ValueError, match="odd"), in_threads(spark, 2):
+        raise ValueError("odd")
+    assert not session.stopped.is_set()

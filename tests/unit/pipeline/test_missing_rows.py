@@ -13,6 +13,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
+from strandline.model.intervals import midnight_of
 from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.views.missing_rows import findings_of_missing_rows
 from strandline.pipeline.views.read_pipeline import ReadPipeline
@@ -33,12 +34,22 @@ def land(lake: Lake, days: list[date]) -> None:
     write_deltalake(place, rows, mode="overwrite", partition_by=["arrival_date"])
 
 
-def run(lake: Lake, missing: list[date], *, waits: bool = False) -> None:
+def run(
+    lake: Lake, missing: list[date], *, waits: bool = False, horizon_ms: int | None = None
+) -> None:
     """A scheduled run that has found rows missing, and perhaps left out what needs them."""
     ledger = Ledger(lake.pipeline("meter"))
     number = ledger.state().position + 1
     done = None if waits else number
-    step = Entry(f"r-{number}", 1, "published", "advance", lost=missing, completes_ms=done)
+    step = Entry(
+        f"r-{number}",
+        1,
+        "published",
+        "advance",
+        lost=missing,
+        completes_ms=done,
+        horizon_ms=horizon_ms,
+    )
     ledger.append(step, datetime.now(UTC))
 
 
@@ -54,7 +65,7 @@ def test_old_days_that_a_retention_has_removed_are_no_warning(lake):
     assert said(lake) == (
         "info: rows of 2026-03-01 to 2026-03-02 have disappeared from the landing table, whose "
         "first day is 2026-03-03 now, as by a retention: windows made of them stay as published, "
-        "and strandline acknowledge meter lost --reason REASON ends this line. If it was none, "
+        "and strandline acknowledge meter lost --reason REASON hides these days. If it was none, "
         "land them again, or use what remains (strandline advance meter --to INSTANT --accept-loss "
         "REASON)"
     )
@@ -74,6 +85,22 @@ def test_many_days_that_have_gone_at_once_are_a_warning_until_they_are_acknowled
     assert said(lake).startswith("info: rows of 2026-02-10 to 2026-02-16 have disappeared")
 
 
+def test_a_day_that_a_newer_one_has_replaced_in_a_table_of_one_day_is_a_warning_for_ever(lake):
+    """A table that holds its last day alone looked like a retention."""
+    for number, missing in enumerate(([], DAYS[:1], DAYS[:2], DAYS[:2])):
+        run(lake, missing, horizon_ms=midnight_of(DAYS[number + 1]))
+    for left in (DAYS[2:3], DAYS[2:]):  # also once others land beside it
+        land(lake, left)
+        assert said(lake).startswith("warning: rows of 2026-03-01 to 2026-03-02 have disappeared")
+
+
+def test_a_day_that_goes_while_a_day_after_it_is_kept_is_as_by_a_retention(lake):
+    for number, missing in enumerate(([], [], DAYS[:1], DAYS[:2])):
+        run(lake, missing, horizon_ms=midnight_of(DAYS[number + 1]))
+    land(lake, DAYS[2:])
+    assert said(lake).startswith("info: rows of 2026-03-01 to 2026-03-02 have disappeared")
+
+
 def test_days_that_had_landed_again_before_they_went_little_by_little_are_no_warning(lake):
     days = [date(2026, 2, 1) + timedelta(days=number) for number in range(28)]
     land(lake, DAYS)
@@ -89,7 +116,7 @@ def test_rows_of_a_day_that_has_others_are_a_warning_until_a_person_acknowledges
         "warning: rows of 2026-03-01 to 2026-03-02 have disappeared from the landing table: land "
         "them again, use what remains (strandline advance meter --to INSTANT --accept-loss "
         "REASON), or leave the windows as published (strandline acknowledge meter lost --reason "
-        "REASON; what else disappears of these days is no finding then)"
+        "REASON hides these days, whatever else disappears of them)"
     )
     done = acknowledge(SPEC, lake, ["lost"], reason="wrong rows")
     assert [one["name"] for one in done["acknowledged"]] == ["lost"]

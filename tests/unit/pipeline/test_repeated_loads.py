@@ -6,11 +6,13 @@ from datetime import date
 
 import pytest
 from deltalake import DeltaTable
+from joined import JOIN
 from lakes import a_record, a_spec, land
 
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.store.lake import Lake
-from strandline.pipeline.notes.changed import of_repeated_loads
+from strandline.pipeline.notes.changed import _without_repeated_rows, of_repeated_loads
+from strandline.spec import parse_spec
 
 SPEC = a_spec()
 FIRST, SECOND = [date(2024, 3, day) for day in (1, 2)]
@@ -37,9 +39,17 @@ def test_a_day_that_was_landed_twice_is_named_with_its_rows_and_the_ways_out(not
     assert notes(LOAD, other, LOAD) == [
         "4 rows of 2024-03-01 in files of landing/meter that have the size, the number of rows and "
         "the column statistics of another file of the day: if a load was repeated, its records "
-        "count twice. Compare them, and if their rows are the same, remove one of both, or name "
-        "what identifies a record in source.deduplicate"
+        "count twice. Compare them, and if their rows are the same, remove one of both, and let "
+        "the next run count what is left (strandline advance meter --to INSTANT --accept-loss "
+        "REASON), or name what identifies a record in source.deduplicate"
     ]
+
+
+def test_two_sources_which_cannot_be_deduplicated_are_not_offered_it():
+    assert "source.deduplicate" in _without_repeated_rows(SPEC)
+    of_two = _without_repeated_rows(parse_spec(JOIN, origin="near.yaml"))
+    assert of_two.endswith("advance near --to INSTANT --accept-loss REASON)")
+    assert "deduplicate" not in of_two
 
 
 def test_other_rows_other_days_and_single_rows_are_no_repeated_load(notes):

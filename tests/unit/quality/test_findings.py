@@ -565,7 +565,10 @@ def test_a_zero_for_a_missing_event_time_is_no_number_of_seconds():
     for ts_ms in (-5 * HOUR_MS, 0, 14 * HOUR_MS):
         found = check_of_1970("warn", [LastDay("", DAY, ts_ms)])
         assert found is not None
-        assert found.sentence.endswith("is a 0 sent where the event time is missing?")
+        assert found.sentence.endswith(
+            "is a 0 sent where the event time is missing? If not, is the clock of the device set?"
+        )
+        assert "seconds" not in found.sentence
 
 
 def test_seconds_far_from_the_arrival_are_a_question_about_the_clock():

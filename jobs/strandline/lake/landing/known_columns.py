@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from strandline.errors import InputError, NoAccessError, StrandlineError
 from strandline.lake.landing.open_table import NoTableError, open_table
@@ -61,8 +62,7 @@ def columns_in_lake(
             read any more, other than for a store that does not answer.
     """
     if isinstance(spec, ResultsSpec):
-        firings = lake.pipeline(spec.upstream.pipeline).table("firings")
-        return {"": _of_results(spec, firings)}, []
+        return {"": _of_results(spec, _published(lake, spec.upstream.pipeline, "firings"))}, []
     found: dict[str, Columns | None] = {}
     notes: list[str] = []
     for name, side in spec.sides.items():
@@ -91,6 +91,14 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
         if has_landed and isinstance(error, InputError) and not isinstance(error, NoAccessError):
             raise
         return None, f"{error.place}: {error.problem}: {not_checked}"
+
+
+def _published(lake: Lake, pipeline: str, table: str) -> DeltaTable | None:
+    """A published table, opened without Arrow; None if it does not exist."""
+    try:
+        return DeltaTable(f"{lake.root_of(pipeline)}/{table}")
+    except TableNotFoundError:
+        return None
 
 
 def _of_table(table: DeltaTable) -> Columns:

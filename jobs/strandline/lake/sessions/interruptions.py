@@ -1,14 +1,40 @@
-"""Ctrl-C during a call of the JVM: the signal handler, and the log messages of py4j."""
+"""Ctrl-C during queries: those of other threads, the signal handler, the messages of py4j."""
 
 from __future__ import annotations
 
 import logging
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import current_thread, main_thread
+from typing import TYPE_CHECKING
 
 from strandline.errors import was_interrupted
+from strandline.lake.sessions.protocol import session_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def in_threads(spark: SparkSession, number: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads for queries; an interruption ends the session, and with it the queries.
+
+    The pool alone would wait for them to the end, however long they take. A commit without the
+    engine is still waited for.
+
+    Args:
+        spark: the session of the queries.
+        number: the number of threads.
+    """
+    with ThreadPoolExecutor(number) as pool:
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            session_of(spark).stop()
+            raise
 
 
 @contextmanager

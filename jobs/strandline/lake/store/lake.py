@@ -66,6 +66,10 @@ class Lake:
         place = f"{self.root}/{table}"
         return place if self.folder is None else require_possible(place, "source.table")
 
+    def root_of(self, pipeline: str) -> str:
+        """The place of a pipeline's tables."""
+        return f"{self.root}/{pipeline}"
+
     def reports(self, pipeline: str) -> Path | None:
         """The folder of a pipeline's reports; None on an object store."""
         return None if self.folder is None else self.folder / pipeline / "_reports"

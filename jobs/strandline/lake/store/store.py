@@ -66,7 +66,7 @@ class Store:
     @property
     def root(self) -> str:
         """The folder of the pipeline."""
-        return f"{self.lake.root}/{self.pipeline}"
+        return self.lake.root_of(self.pipeline)
 
     def uri(self, table: str) -> str:
         """The place of a table of `RESULTS`."""

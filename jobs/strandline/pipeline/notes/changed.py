@@ -46,9 +46,19 @@ def of_repeated_loads(spec: PipelineSpec, log: LandingLog, days: Collection[date
                 f"{rows} of {days_named(sorted(found))} in files of {side.source.table} that have "
                 "the size, the number of rows and the column statistics of another file of the "
                 "day: if a load was repeated, its records count twice. Compare them, and if their "
-                "rows are the same, remove one of both, or name what identifies a record in "
-                "source.deduplicate"
+                f"rows are the same, {_without_repeated_rows(spec)}"
             )
+
+
+def _without_repeated_rows(spec: PipelineSpec) -> str:
+    """The ways out of a repeated load; two sources cannot be deduplicated."""
+    removed = (
+        "remove one of both, and let the next run count what is left "
+        f"(strandline advance {spec.pipeline} --to INSTANT --accept-loss REASON)"
+    )
+    if spec.has_two_sources:
+        return removed
+    return f"{removed}, or name what identifies a record in source.deduplicate"
 
 
 def of_changed_days(spec: PipelineSpec, observation: Observation, plan: Plan) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +25,7 @@ from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.scope import Rebuild
 from strandline.lake.publish.staging import Part
+from strandline.lake.sessions.interruptions import in_threads
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
@@ -111,7 +111,7 @@ def _stage_side_by_side(
 ) -> dict[str, Part]:
     """Stage some parts of a piece, each with the run's id, at once."""
     stamp = F.lit(ctx.run_id)
-    with ThreadPoolExecutor(2) as pool:
+    with in_threads(ctx.spark, 2) as pool:
         jobs = {
             part: pool.submit(
                 ctx.staging.write, part, rows().withColumn("run_id", stamp), piece=number

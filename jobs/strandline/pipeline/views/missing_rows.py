@@ -9,7 +9,7 @@ from strandline.errors import StrandlineError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.in_force import with_missing_days
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import days_named
+from strandline.model.intervals import days_named, midnight_of
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.findings.check import Finding
 from strandline.spec.chained import ResultsSpec
@@ -40,18 +40,18 @@ def findings_of_missing_rows(read: ReadPipeline) -> Iterator[Finding]:
         return
     acknowledged = f"strandline acknowledge {name} {MISSING} --reason REASON"
     first = _first_landed(read)
-    if first is not None and first > days[-1] and _went_little_by_little(state, days):
+    is_behind = first is not None and first > days[-1] and _had_landed(state, first, days[-1])
+    if is_behind and _went_little_by_little(state, days):
         sentence = (
             f"{_disappeared(read, days)}, whose first day is {first} now, as by a retention: "
-            f"windows made of them stay as published, and {acknowledged} ends this line. If it was "
-            f"none, land them again, or use what remains ({accepted})"
+            f"windows made of them stay as published, and {acknowledged} hides these days. If it "
+            f"was none, land them again, or use what remains ({accepted})"
         )
         yield Finding(MISSING, "info", sentence)
         return
     sentence = (
         f"{_disappeared(read, days)}: land them again, use what remains ({accepted}), or leave the "
-        f"windows as published ({acknowledged}; what else disappears of these days is no finding "
-        "then)"
+        f"windows as published ({acknowledged} hides these days, whatever else disappears of them)"
     )
     yield Finding(MISSING, "warning", sentence)
 
@@ -90,6 +90,22 @@ def _went_little_by_little(state: PipelineState, days: Sequence[date]) -> bool:
             return False
         missing = earlier
     return True
+
+
+def _had_landed(state: PipelineState, first: date, lost: date) -> bool:
+    """Whether the first day that is left may have landed before a run found another day missing.
+
+    Otherwise a table was overwritten by a newer day, as one that holds a single day.
+    """
+    losses = [step for step in with_missing_days(state.steps) if lost in (step.lost or ())]
+    found = min(losses, key=lambda step: step.position, default=None)
+    earlier = (
+        step.horizon_ms
+        for step in state.steps
+        if found and step.position < found.position and step.run_id != found.run_id
+    )
+    horizons = [horizon_ms for horizon_ms in earlier if horizon_ms is not None]
+    return not horizons or midnight_of(first) < max(horizons)  # older steps may have been removed
 
 
 def _first_landed(read: ReadPipeline) -> date | None:

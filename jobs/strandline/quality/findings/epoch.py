@@ -46,11 +46,11 @@ class LastDay:
     def cause(self) -> str:
         """The likely cause as a question: a zero, seconds read as milliseconds, or a clock.
 
-        A clock that is not set and has run for three weeks gives the same numbers as seconds.
+        A clock that is not set begins at 0, and after three weeks has the same numbers as seconds.
         """
-        if self.largest_ts_ms < _ZERO_MS:
-            return "is a 0 sent where the event time is missing?"
         clock = "is the clock of the device set?"
+        if self.largest_ts_ms < _ZERO_MS:
+            return f"is a 0 sent where the event time is missing? If not, {clock}"
         as_seconds_ms = 1_000 * self.largest_ts_ms
         if abs(as_seconds_ms - midnight_of(self.day)) > _OF_ITS_ARRIVAL_MS:
             return clock
