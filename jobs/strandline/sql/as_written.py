@@ -60,6 +60,8 @@ class AsWritten(Spark):
             for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items()
             if name in {"CASE", "IF"}
         }
+        # array(a)[0] would be an array of 0, and list[0] of a column `list`, too
+        ARRAY_CONSTRUCTORS: ClassVar = {}
         # Spark joins texts from left to right with + and -: a || b + c is (a || b) + c
         TERM: ClassVar = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
 

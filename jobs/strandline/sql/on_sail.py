@@ -176,6 +176,12 @@ def _dates_by_texts(text: str, type_of: TypeOf) -> Iterator[Problem]:
     for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case):
         kinds = [(one, type_alone(one, type_of)) for one in compared_by(node)]
         texts = [typed_alone(one) for one, kind in kinds if kind == "string"]
+        others = [kind for _, kind in kinds if kind != "string"]
+        if not are_alike(others):
+            yield (
+                "CASE: Sail compares values of several types, which Spark refuses",
+                f"for example CASE WHEN x = CAST(y AS …), or {ON_SPARK}",
+            )
         if "date" in {kind for _, kind in kinds} and not all(map(_is_plain_date, texts)):
             yield (
                 "CASE: Sail takes texts for dates that Spark does not",

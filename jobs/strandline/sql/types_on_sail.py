@@ -9,19 +9,11 @@ import re
 from collections.abc import Iterator
 
 from strandline.sql.by_name_on_sail import TIME_OF_DAY
-from strandline.sql.column_types import (
-    FLOATS,
-    WHOLE,
-    Problem,
-    are_alike,
-    digits_of,
-    is_decimal,
-    is_nested,
-    key_of,
-)
+from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
 from strandline.sql.differences import Table, Types, problem_in
 from strandline.sql.functions_for_sail import are_tried, is_decoded, widest
 from strandline.sql.operations import COMPARISONS, Operation
+from strandline.sql.several_types_on_sail import OF_SEVERAL_TYPES
 from strandline.sql.texts_on_sail import PATTERNS
 from strandline.sql.times_on_sail import OF_TIMES, has_intervals, has_times
 
@@ -43,12 +35,6 @@ _OF_TEXTS = (
     "rtrim sha sha1 sha2 split_part startswith string_agg substring_index translate trim upper"
 )
 """Operations that convert operands of other types to text."""
-_OF_ARRAYS = (
-    "array array_append array_except array_intersect array_position array_prepend "
-    "array_remove array_union arrays_overlap coalesce concat equal_null greatest ifnull least "
-    "map_concat nullif nvl"
-)
-"""Functions that compare values which may be arrays, or make one array or map of several."""
 
 
 def _takes_first(operation: Operation, types: Types) -> bool:
@@ -95,17 +81,6 @@ def _orders_nested(operation: Operation, types: Types) -> bool:
             return False
         by = [(kind or "").removeprefix("array<") for kind in by]
     return any(map(is_nested, by))
-
-
-def _holds_other_types(operation: Operation, types: Types) -> bool:
-    """Whether one value holds a type where another one holds one of another class."""
-    return any(map(is_nested, types)) and not are_alike(types)
-
-
-def _has_another_key(operation: Operation, types: Types) -> bool:
-    """Whether a map is asked for a key of another class than its own."""
-    key = key_of(types[0])
-    return key is not None and not are_alike([key, *types[1:]])
 
 
 _TABLE = Table[str](
@@ -231,13 +206,7 @@ _TABLE = Table[str](
         "a schema with STRING, BIGINT, DOUBLE and BOOLEAN, and a cast of the field"),
     ("from_json", lambda o, t: len(t) > 2,
         "leaves out most options", "from_json(x, 'field STRING'), and casts of the fields"),
-    # several types
-    (f"{_COMPARED} {_OF_ARRAYS}", _holds_other_types,
-        "compares, or makes one of, several types inside of arrays, maps and structs",
-        "one type first, as transform(a, x -> CAST(x AS DOUBLE))"),
-    ("element_at try_element_at map_contains_key", _has_another_key,
-        "looks for keys of another type, which Spark refuses", "a cast of the key"),
-    ("array", lambda o, t: not are_alike(t), "makes one type of several", "a CAST of each"),
+    *OF_SEVERAL_TYPES,
 )  # fmt: skip
 
 OF_TYPES = _TABLE.names | PATTERNS.keys()

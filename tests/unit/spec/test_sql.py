@@ -222,3 +222,16 @@ def test_whatever_is_written_there_is_an_answer(text):
 def test_an_expression_may_be_nested_deeply():
     deep = "(" * 3000 + "a" + ")" * 3000
     assert isinstance(read_sql(deep), Sql | NotUnderstood)
+
+
+@pytest.mark.parametrize("text", ["array(rand(), x)[0]", "(array(rand(), x))[0]"])
+def test_what_an_array_is_made_of_is_read_also_where_an_element_of_it_is_taken(text):
+    """The parser made an array of the index alone: `rand()` passed for a constant."""
+    sql = understood(text)
+    assert [call.name for call in sql.calls] == ["array", "rand"]
+    assert [read.path for read in sql.reads] == [("x",)]
+
+
+@pytest.mark.parametrize("name", ["array", "list"])
+def test_an_element_of_a_column_that_has_the_name_of_a_type_is_read_of_the_column(name):
+    assert [read.path for read in understood(f"{name}[0]").reads] == [(name,)]
