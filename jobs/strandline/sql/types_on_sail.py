@@ -25,14 +25,16 @@ _BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 _OF_ALL_CHARACTERS = {"utf-8", "utf-16be", "utf-16le"}
 """The charsets in which both engines write the same bytes."""
 _OF_BYTES = (
-    "btrim contains endswith lower lpad ltrim overlay reverse rpad rtrim startswith trim upper"
+    "btrim contains endswith lcase lower lpad ltrim overlay reverse rpad rtrim startswith trim "
+    "ucase upper"
 )
 """Functions that Sail computes for BINARY as if it were text."""
 _OF_TEXTS = (
     "|| array_join ascii base64 bit_length btrim char_length character_length concat concat_ws "
-    "contains crc32 encode endswith find_in_set format_string instr len length levenshtein listagg "
-    "locate lower lpad ltrim md5 octet_length overlay position printf repeat replace reverse rpad "
-    "rtrim sha sha1 sha2 split_part startswith string_agg substring_index translate trim upper"
+    "contains crc32 encode endswith find_in_set format_string instr lcase len length "
+    "levenshtein listagg locate lower lpad ltrim md5 octet_length overlay position printf repeat "
+    "replace reverse rpad rtrim sha sha1 sha2 split_part startswith string_agg substring_index "
+    "translate trim try_validate_utf8 ucase upper validate_utf8"
 )
 """Operations that convert operands of other types to text."""
 
