@@ -15,7 +15,6 @@ from strandline.spec.documents import line_of, read_document
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import AnySpec, not_yet, runnable
-from strandline.spec.window import CountWindow, Global
 from strandline.spec.windowed import WindowedSpec
 
 TEST_SUFFIX = ".test.yaml"
@@ -139,7 +138,7 @@ def _over_its_upstream(
         if error.place == name:  # no file, or several; an error in its file names that file
             raise InputError(f"{place}: {name}", error.problem, error.way_out) from None
         raise
-    if isinstance(upstream.window, Global | CountWindow):
+    if upstream.window.all_time:
         raise InputError(
             place,
             f"the windows of {name} have no end, which would be the event time of a result",

@@ -119,6 +119,12 @@ class PipelineSpec(WindowedSpec):
         return len(self.sides) > 1
 
     @property
+    def waits_for_all(self) -> bool:
+        """Whether each side's watermark waits for the first record of each of its channels."""
+        rules = [side.watermark for side in self.sides.values()]
+        return not any(one.idleness_in_effect or one.goes_by_the_clock for one in rules)
+
+    @property
     def why_overridden_is_redone(self) -> str | None:
         """Why scheduled runs recompute windows published with overridden rules; None: they stay."""
         if self.overridden == "redo":

@@ -20,7 +20,7 @@ from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import CellQuery, Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
-from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
+from strandline.engine.watermark.by_steps import ClockCrossings
 from strandline.engine.watermark.channels import probe_order, with_ends
 from strandline.engine.watermark.crossings import Crossings
 from strandline.model.intervals import (
@@ -137,7 +137,7 @@ class History:
                 joined.
         """
         declared = self.spec.source.declared_channels is not None
-        if declared or isinstance(self.crossings, StepCrossings):
+        if declared or not self.crossings.from_cells:
             return self
         order = probe_order(self.timeline, self.spec, self.axis)
         if not order.tied:

@@ -73,6 +73,7 @@ class RecordCrossings(ByChannels):
         axis: the axis of instants.
     """
 
+    from_cells = True
     timeline: Timeline
     spec: PipelineSpec
     axis: Axis

@@ -74,17 +74,13 @@ class StepCrossings(ByChannels):
         changes: when the source as a whole went idle or active.
     """
 
+    tick_rank = TICK_RANK
     kept: StepDays
     later: pd.DataFrame
     axis: Axis
     horizon_ms: int
     at_end: tuple[tuple[int, int], ...] = ()
     changes: tuple[StatusChange, ...] = ()
-
-    @property
-    def tick_rank(self) -> int:
-        """The rank of the first channel's offer on a tick."""
-        return TICK_RANK
 
     @property
     def drops_end(self) -> bool:
@@ -185,6 +181,8 @@ class ClockCrossings(StepCrossings):
     `at_end` has the advances that the end of the input would cause, at any horizon.
     """
 
+    tick_rank = 0  # nothing but ticks offers
+
     @classmethod
     def of(cls, spec: PipelineSpec, axis: Axis, order: ProbeOrder) -> Self:
         """The crossings of a watermark that follows the clock, with channels that never go idle.
@@ -207,11 +205,6 @@ class ClockCrossings(StepCrossings):
         last_rank = ALL_SPLITS if is_source else len(joined) - 1
         at_end = ((last_rank, MAX_WATERMARK),) if joined else ()
         return cls(StepDays.none(), steps, axis, END_OF_INSTANTS_MS, at_end, order=order)
-
-    @property
-    def tick_rank(self) -> int:
-        """See `StepCrossings`: nothing but ticks offers."""
-        return 0
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
         """An empty set: the steps of all days are known, whatever arrived on them."""

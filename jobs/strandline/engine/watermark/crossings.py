@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,12 @@ class Crossings(ABC):
 
     Attributes:
         changes: when the source as a whole went idle or active.
+        from_cells: whether they follow from cells, so that only thresholds of the grid are exact.
+        tick_rank: the rank of the first channel's offer on a tick; 0: as of any other offer.
     """
 
+    from_cells: ClassVar[bool] = False
+    tick_rank: ClassVar[int] = 0
     changes: tuple[StatusChange, ...] = ()
 
     @abstractmethod

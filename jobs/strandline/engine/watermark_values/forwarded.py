@@ -19,7 +19,6 @@ from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.timeline import Timeline
-from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import EVERYTHING
@@ -91,7 +90,7 @@ class ForwardedCrossings(Crossings):
         have nothing closer. Other kinds of crossings can answer for any threshold.
         """
         grid = self.upstream.history.grid
-        if not isinstance(self._own, RecordCrossings):
+        if not self._own.from_cells:
             return np.zeros(len(thresholds), dtype=bool)
         step = grid.threshold_step_ms
         between = thresholds < MAX_WATERMARK - step

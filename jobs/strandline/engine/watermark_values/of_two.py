@@ -23,7 +23,6 @@ from strandline.engine.frames import long, small_table
 from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.position.axis import AFTER_CHANNELS, SEQUENCE_SPAN, SIDE_SPAN, TICK_RANK
 from strandline.engine.position.clock import Clock
-from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.of_two import InputCrossings
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import day_of
@@ -129,7 +128,7 @@ def _seen_rank(place: InputCrossings) -> Column:
         same = (phase == int(on_tick)) & (side == number)
         return F.when(earlier, long(everything)).when(same, channel + base)
 
-    if isinstance(place.crossings, StepCrossings) and place.crossings.tick_rank:
+    if place.crossings.tick_rank:
         ticks = seen(on_tick=True, base=TICK_RANK, everything=AFTER_CHANNELS)
         at_once = seen(on_tick=False, base=0, everything=TICK_RANK - 1)
         return F.coalesce(ticks, at_once, F.lit(-1))

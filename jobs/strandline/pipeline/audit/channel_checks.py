@@ -37,7 +37,7 @@ from strandline.quality.findings.silence import (
     check_of_silence,
     longest_pauses,
 )
-from strandline.quality.report.held_back_by import held_back_by, name_of, waits_for_all
+from strandline.quality.report.held_back_by import held_back_by, name_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
@@ -117,7 +117,7 @@ def _of_the_watermark(history: History) -> History:
 def _watermark_at(history: History, horizon_ms: int) -> int | None:
     """The combined watermark at a horizon, including the next tick's; None: none yet."""
     spec = history.spec
-    if not all(map(waits_for_all, spec.sides.values())):
+    if not spec.waits_for_all:
         reached_ms = history.crossings.watermark_reached(horizon_ms)
         return None if reached_ms == MIN_WATERMARK else reached_ms
     channels = with_emissions(history.timeline.channel_days, spec, history.axis.start_ms)

@@ -208,8 +208,7 @@ def channels_passed(
 def _is_decided_by_channels(spec: PipelineSpec) -> bool:
     """Whether the records of channels alone decide when the watermark advances."""
     by_others = spec.has_two_sources or spec.reads_results_of is not None
-    by_clock = spec.watermark.idleness_in_effect or spec.watermark.goes_by_the_clock
-    return not (by_others or by_clock or spec.source.retired)
+    return spec.waits_for_all and not (by_others or spec.source.retired)
 
 
 def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings, int] | None:

@@ -120,7 +120,7 @@ def held_back_by(
     if spec.source.channel is None and not spec.has_two_sources:
         return None if channels.empty else _of_one_channel(channels)
     if spec.has_two_sources:
-        if not all(map(waits_for_all, spec.sides.values())):
+        if not spec.waits_for_all:
             return None
         carried = None  # it is that of one side, or of a valve over both
     if carried is not None:
@@ -159,7 +159,7 @@ def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tupl
     """
     silent: list[str] = []
     for name, side in spec.sides.items():
-        if not waits_for_all(side):
+        if not side.waits_for_all:
             continue
         if side.source.declared_channels is None:
             prefix = channel_of(name, "")
@@ -169,12 +169,6 @@ def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tupl
             of_side = (channel_of(name, one) for one in side.source.declared_channels)
             silent += [one for one in of_side if one not in with_watermark]
     return tuple(silent)
-
-
-def waits_for_all(side: PipelineSpec) -> bool:
-    """Whether a side's watermark waits for the first record of each of its channels."""
-    watermark = side.watermark
-    return not (watermark.idleness_in_effect or watermark.goes_by_the_clock)
 
 
 def _with_bounds(

@@ -15,7 +15,6 @@ from strandline.quality.report.held_back_by import (
     name_of,
     offers_of,
     silent_channels,
-    waits_for_all,
 )
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
@@ -73,7 +72,7 @@ def watermarks(
         return Watermarks(None, silent if spec.source.channel else (), 0)
     drawn = _furthest_behind(behind, spec)
     left_out = len(behind.columns) - len(drawn)
-    has_combined = not silent and all(map(waits_for_all, spec.sides.values()))
+    has_combined = not silent and spec.waits_for_all
     if len(behind.columns) > 1 and has_combined:
         drawn += _combined(behind, spec)
     return Watermarks(_figure(drawn), silent, left_out, has_combined)
