@@ -1,4 +1,4 @@
-"""The books: every record is counted exactly once in each of its books, or the run is wrong."""
+"""Books of records: a total and its parts, counted apart; if they differ, the run is wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Book:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Book:
-        """The book in a ledger."""
+        """The book that `to_json` gave."""
         return cls(kept["name"], kept["total"], kept.get("parts", {}))
 
 
@@ -58,7 +58,7 @@ def books_off(books: Iterable[Book]) -> list[str]:
 
 
 def added_up(books: Iterable[Book]) -> list[Book]:
-    """Books of parts, added up to books of the whole: one for each name."""
+    """The books of several parts of a run, added up: one book for each name, in their order."""
     totals, parts = Counter[str](), dict[str, Counter[str]]()
     for book in books:
         totals[book.name] += book.total
