@@ -1,4 +1,4 @@
-"""The window operator for sessions, which merge."""
+"""The window operator for session windows, which merge."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SessionOperator(WindowOperator):
         return self._accepted(window), list(self._accept(record, window))
 
     def panes(self) -> list[Pane]:
-        """The sessions still in state, including emptied ones, which still merge."""
+        """The sessions still in state, also without a record: even an emptied session merges."""
         return self._panes()
 
     def _merge(self, key: tuple[Any, ...], parts: list[TimeWindow], window: TimeWindow) -> None:
@@ -60,7 +60,7 @@ class SessionOperator(WindowOperator):
             merged.members += state.members
             merged.fired += state.fired
             merged.fired_ids |= state.fired_ids
-        # Flink's order is that of a hash table; this is the one that it has most often
+        # Flink's order follows a hash table; the order of arrival is the most frequent one
         merged.members.sort(key=lambda record: self._places[record.record_id])
 
     def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:
