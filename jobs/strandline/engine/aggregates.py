@@ -38,11 +38,13 @@ _OF_NONE = "_strandline_of_none_"
 
 @dataclass(frozen=True)
 class Partial:
-    """An aggregate in two steps: over records, and over the results of the first step.
+    """An aggregate in two steps: over groups of records, and over the results of these groups.
+
+    So `avg(x)` is a sum and a count for each group, then the sum of sums by the sum of counts.
 
     Attributes:
-        parts: the first step, by the names of its results.
-        combine: the second step; its argument says how each aggregate is to be applied.
+        parts: the aggregates of the first step, by the names of their columns.
+        combine: gives the second step; its argument applies an aggregate to a group or to a window.
     """
 
     parts: dict[str, Column]
@@ -50,11 +52,11 @@ class Partial:
 
     @property
     def whole(self) -> Column:
-        """The second step for groups."""
+        """The second step as an aggregate of `groupBy`."""
         return self.combine(lambda aggregate: aggregate)
 
     def running(self, window: WindowSpec) -> Column:
-        """The second step for a window function."""
+        """The second step as a Spark window function."""
         return self.combine(lambda aggregate: aggregate.over(window))
 
 
@@ -64,7 +66,7 @@ def parts_of(partials: Mapping[str, Partial]) -> list[Column]:
 
 
 Problem = tuple[str, str]
-"""The problem, and what to write instead."""
+"""The problem of an aggregate, and a proposal to write instead."""
 
 
 Kinds = Mapping[str, T.DataType]
@@ -87,7 +89,7 @@ def in_two_steps(
 ) -> dict[str, Partial] | None:
     """The aggregates in two steps; None: at least one cannot be computed from partial aggregates.
 
-    `kinds`: of `kinds_of_aggregates`, where they are known.
+    `kinds`: the types that `kinds_of_aggregates` gives; None: not known yet.
     """
     found = _partials(records, spec, kinds)
     partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
@@ -184,12 +186,12 @@ def aggregate_columns(
     kinds: Kinds | None = None,
     columns: Iterable[str] | None = None,
 ) -> dict[str, Column]:
-    """The aggregates of a pipeline by name, checked against the records that they will see.
+    """The aggregates of a pipeline by name, checked against the records that they will aggregate.
 
     Args:
         records: the records that they will aggregate.
         spec: the pipeline.
-        kinds: of `kinds_of_aggregates`, where they are known.
+        kinds: the types that `kinds_of_aggregates` gives; None: not known yet.
         columns: the columns that they may read; None: query the engine for the records' columns.
 
     Raises:
@@ -256,7 +258,7 @@ def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataTyp
 def with_contents_of_none(
     rows: DataFrame, members: DataFrame, contents: Mapping[str, Column]
 ) -> DataFrame:
-    """Rows of windows; where `records` is null, with the aggregates of no record as contents."""
+    """Rows of windows, with the aggregates of an empty set of records where `records` is null."""
     if not contents:
         return rows
     of_none = members.where(F.lit(False)).agg(

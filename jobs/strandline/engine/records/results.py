@@ -44,9 +44,9 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
 def places_of_results(spec: ResultsSpec) -> dict[str, Column]:
     """The INSTANT, the SEQUENCE and the ADVANCE of results.
 
-    Results get the last INSTANT at which the watermark is the one that they arrive at. The
-    watermark may advance several times between that instant and the next one; ADVANCE says by which
-    advance a result was emitted. A result that another result caused in between has the same one.
+    A result has the last INSTANT before the watermark advance that it is emitted with. As the
+    watermark may advance several times before the next instant, ADVANCE has the rank of the advance
+    in question. A result that was caused by another result in between has the same ADVANCE.
     SEQUENCE orders the results of one instant: first the firings by records, numbered from 1 within
     their millisecond, then the firings by the watermark, by the times of their timers.
     """
