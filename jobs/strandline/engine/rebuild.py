@@ -66,7 +66,7 @@ def rebuild_of_scope(
     slots = calendar.starting_in(scope.windows)
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
     asked = history
-    if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
+    if history.spec.has_pairs_of_windows:  # its counts are counts of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))
     rebuilt = kind.rebuilt_by(
         records,

@@ -246,7 +246,7 @@ def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
         "records": by_dates["records"].sum(),
         "least_ts_ms": by_dates["least_ts_ms"].min(),
         "largest_ts_ms": by_dates["largest_ts_ms"].max(),
-        # null if that of any cell is
+        # null if it is null in any cell
         "largest_end_ms": ends.max().mask(ends.count() < by_dates.size()),
     }
     return pd.DataFrame(facts).reset_index()

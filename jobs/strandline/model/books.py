@@ -13,7 +13,7 @@ class Book:
     """A number of records, and the parts that it must fall into without remainder.
 
     Attributes:
-        name: what is counted, such as `arrival day 2013-01-05` or `range`.
+        name: the records that are counted, such as `arrival day 2013-01-05` or `range`.
         total: the number of records, counted independently of the parts.
         parts: the number of records by outcome.
     """

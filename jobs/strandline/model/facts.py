@@ -17,7 +17,7 @@ from strandline.model.intervals import midnight_of
 
 @dataclass(frozen=True, slots=True)
 class DayFacts:
-    """Facts of an arrival day in the landing table, independent of what a pipeline reads of it.
+    """Facts of an arrival day in the landing table, independent of the columns that are read.
 
     Attributes:
         rows: the number of rows, without deleted ones; None: not in the table's log.

@@ -203,7 +203,7 @@ class Grid:
 
     def sharing(self, within: TimeRange) -> TimeRange:
         """The starts of all windows that can share records with windows that start in a range."""
-        if self.one_window_each or self.cumulative:  # there these start where those do
+        if self.one_window_each or self.cumulative:  # windows that share records start together
             return within
         start_ms = max(within.start_ms - self.size_ms + 1, LEAST_INSTANT_MS)
         return TimeRange(start_ms, min(within.end_ms + self.size_ms - 1, END_OF_INSTANTS_MS))

@@ -25,7 +25,7 @@ _PAST_ALL_MS = 2**54
 
 def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
     """The start of the grid step that contains a time, in ms."""
-    # of a positive number `%` is what pmod is, and quicker
+    # of a positive number `%` equals pmod, and is quicker
     ahead_ms = step_ms * (_PAST_ALL_MS // step_ms + 1) - offset_ms
     return ts - (ts + ahead_ms) % step_ms
 

@@ -112,7 +112,7 @@ def _as_text(
     texts = [_json(before, quoted, source, nulls=True)] * bool(before)
     if others:
         written = _json(others, quoted, source, nulls=False)
-        # what is null is left out, so that a row without any of these keeps its text
+        # null values are left out, so that a row without any of these columns keeps its text
         texts.append(F.nullif(written, F.lit("{}")) if before else written)
     return F.concat_ws("|", *texts)
 

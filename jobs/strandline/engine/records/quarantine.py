@@ -80,7 +80,7 @@ def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
     named = {
         name: of_input.withColumns(
             {
-                # what is equal in both landing tables are two rows all the same
+                # equal rows of both landing tables are two rows
                 "record_id": F.concat(F.lit(f"{name}-"), "record_id"),
                 "spec_fingerprint": F.lit(spec.spec_fingerprint),
             }

@@ -61,7 +61,7 @@ def places_of_results(spec: ResultsSpec) -> dict[str, Column]:
     of_end = long(TICK_RANK if numbering.interval_ms is None else 0)  # before ticks of its instant
     rank = F.col("order_rank").cast("bigint")
     rank, number = F.when(rank == END_RANK, of_end).otherwise(rank), F.row_number().over(at_once)
-    # a tick comes before all records of its millisecond, and behind those of the one before
+    # a tick comes before all records of its millisecond, and after all of the one before
     on_tick = by_result & (seen_from <= first_of(numbering, F.col(c.ARRIVAL)))
     in_place = number + F.when(on_tick, F.lit(_BEHIND_RECORDS)).otherwise(0)
     return {
