@@ -47,9 +47,9 @@ class Book:
         return {"name": self.name, "total": self.total, "parts": dict(self.parts)}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Book:
+    def from_json(cls, stored: Mapping[str, Any]) -> Book:
         """The book that `to_json` gave."""
-        return cls(kept["name"], kept["total"], kept.get("parts", {}))
+        return cls(stored["name"], stored["total"], stored.get("parts", {}))
 
 
 def books_off(books: Iterable[Book]) -> list[str]:

@@ -45,7 +45,7 @@ class WindowAssigner(ABC):
         """The distance between the starts of two neighbouring windows."""
 
     def newest_start(self, ts_ms: int) -> int:
-        """The start of the newest window of an event time, which is the one with the latest start.
+        """The start of the newest window of an event time: its window with the latest start.
 
         Between two windows (a slide beyond the size) it is the start of the window before. Flink:
         `TimeWindow#getWindowStartWithOffset`; this is a floor, so negative times need no care.

@@ -15,8 +15,9 @@ class SessionOperator(WindowOperator):
     """Sessions: a record's window is merged with all windows that it overlaps or touches.
 
     Lateness is decided after merging: an open session accepts a record that would be too late by
-    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`; it forgets the records of a
-    merged session whose start and end a record's own window has: here the session keeps them.
+    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`. One difference: if a session is
+    the result of a merge, and the own window of a later record has exactly its start and end, Flink
+    forgets the records of the session; here it keeps them.
     """
 
     def __init__(self, gap_ms: int | None, **how: Any) -> None:

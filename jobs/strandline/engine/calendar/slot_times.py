@@ -108,7 +108,10 @@ def _reached(
     clock: Clock,
     never: Mask | None = None,
 ) -> _Reached:
-    """When the watermark reaches thresholds, or the input ends; `never` masks unreachable ones."""
+    """When the watermark reaches thresholds, or the input ends.
+
+    `never`: whether each threshold cannot be reached at all, such as a cleanup time after all time.
+    """
     axis = history.axis
     seen, rank = history.crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:

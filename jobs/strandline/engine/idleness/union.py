@@ -240,7 +240,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
-    """The instant of both inputs from which each new channel takes part, by its number."""
+    """The instant, on the axis of both inputs, at which each new channel joins, by its number."""
     first = activity.first
     columns = (first[name].tolist() for name in ("channel", "instant", "sequence"))
     at = {

@@ -42,7 +42,7 @@ class Offer:
     Attributes:
         spec: the pipeline, with windows on a grid without gaps.
         within: the range of window starts.
-        unit_ms: every total except the one in force is a multiple of it.
+        unit_ms: every total, except the pipeline's own, is a multiple of it.
         totals_ms: bound plus allowed lateness, ascending.
     """
 

@@ -1,7 +1,8 @@
 """Results of another pipeline's windows as records: rows of its table `firings`.
 
 A window emits its result before it forwards the watermark that fires it, so the watermark at the
-result's arrival is the one before. A firing by a late record has the watermark of that record.
+result's arrival is the previous one. A firing by a late record has the watermark at that record's
+arrival.
 Results of one watermark advance are emitted in the order of their timers, as Flink's event-time
 timers fire.
 """

@@ -32,9 +32,11 @@ FIRING = pa.struct(
         ("supersedes", pa.list_(_EARLIER)),
     ]
 )
-"""A firing: the fields of `Firing`; when the input of its session had ended; the number of the
-session in the group; its number in its window; whether it replaces the one before, and whether none
-replaces it; all firings that it replaces, where windows merge."""
+"""A firing as a struct: fields of `Firing`, and further ones.
+
+The further fields are when the input of its session ended, in ms; the number of the session in the
+group; the number of the firing in its window; whether it supersedes the firing before; whether it
+is in force; and, where windows merge, all firings that it supersedes."""
 _OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,

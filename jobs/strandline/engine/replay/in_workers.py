@@ -90,7 +90,7 @@ def in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
-    """Whether each row comes after the one before, by the first column in which they differ."""
+    """Whether no row precedes the row before it, by the first column in which they differ."""
     undecided = pa.array([True] * (rows.num_rows - 1), pa.bool_())
     for name in by:
         before, after = _neighbours(rows, name)

@@ -110,7 +110,7 @@ class _Offers:
         )
 
     def _ends_of_parts(self) -> DataFrame:
-        """The ends of a day's parts, for each channel that takes part in them.
+        """The ends of a day's parts, for each channel that has joined by then.
 
         A day on which no channel joins is one part; each channel that joins on it begins another
         part. A channel that joins on a later day is in none.
@@ -138,7 +138,7 @@ class _Offers:
         return sorted(at for at in joined if self._day_of(at) in days)
 
     def _day_of(self, instant: int) -> date | None:
-        """The arrival day of an instant; None: a declared channel has always taken part."""
+        """The arrival day of an instant; None: the instant is the start of a declared channel."""
         always = instant <= -self.history.axis.never
         return None if always else day_of(self.history.axis.arrival_of(instant))
 
