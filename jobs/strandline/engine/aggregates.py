@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -65,8 +65,11 @@ def parts_of(partials: Mapping[str, Partial]) -> list[Column]:
     return [column for partial in partials.values() for column in named(partial.parts)]
 
 
-Problem = tuple[str, str]
-"""The problem of an aggregate, and a proposal to write instead."""
+class Problem(NamedTuple):
+    """The reason why an aggregate has no partial aggregates, and a proposal to write instead."""
+
+    reason: str
+    way_out: str
 
 
 Kinds = Mapping[str, T.DataType]
@@ -114,15 +117,15 @@ def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial 
     """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression."""
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
-        return (
+        return Problem(
             f"{text!r} is not one call of count, sum, min, max or avg",
             "give its parts as aggregates of their own, and compute it from them when you read",
         )
     sql = read_sql(text)
     if isinstance(sql, NotUnderstood):
-        return f"{text!r} is not understood here ({sql.reason})", "write it in other words"
+        return Problem(f"{text!r} is not understood here ({sql.reason})", "write it in other words")
     if sql.is_distinct:
-        return (
+        return Problem(
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
         )
@@ -145,7 +148,7 @@ def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial 
             number: F.expr(f"count({argument})"),
         }
         return Partial(parts, lambda of: of(F.sum(part)) / F.nullif(of(F.sum(number)), F.lit(0)))
-    return (
+    return Problem(
         f"{text!r} gives {kind.simpleString()}",
         f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
     )

@@ -143,7 +143,7 @@ def with_position(
 
 
 def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `with_position`, with the columns from which `Emissions.at` looks up."""
+    """The firings of `with_position` as probes: rows whose watermark `Emissions.at` looks up."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: F.col(POSITION)["instant"],
