@@ -81,7 +81,7 @@ class WindowKind(ABC):
         """
 
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
-        """A lower bound, in ms, of the event times of records accepted since a watermark.
+        """A lower bound, in ms, of the event times of all records accepted after a watermark.
 
         Needed where rows have been moved or removed since. The slots that were open at the
         watermark are not enough: a session may also have accepted records into a slot that was

@@ -132,7 +132,7 @@ class CountTrigger(WindowTrigger):
     """Fires whenever a number of records has come; never at the end. Flink: `CountTrigger`."""
 
     def __init__(self, most: int) -> None:
-        """A trigger that fires after so many records."""
+        """Fire after a number of records."""
         self._most = most
         self._count = 0
 

@@ -181,7 +181,7 @@ class Valve:
 
 
 class Splits:
-    """Splits of one source. Flink: `WatermarkOutputMultiplexer`.
+    """The combination of the splits of one source. Flink: `WatermarkOutputMultiplexer`.
 
     The combined watermark is the minimum over the splits that are not idle, or the maximum if all
     are. All events at one position count at once.

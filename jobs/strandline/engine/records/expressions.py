@@ -47,7 +47,7 @@ _YEAR_1_MS = -62_135_596_800_000
 
 @dataclass(frozen=True)
 class _Known:
-    """Cached answers of an engine about expressions over columns.
+    """The cached types that an engine has given for expressions over columns.
 
     Attributes:
         types: the types of the columns, and of expressions as far as Sail has been asked.

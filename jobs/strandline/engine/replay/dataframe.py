@@ -78,7 +78,7 @@ class Groups:
 
     Attributes:
         by: the columns that identify a group.
-        order: the columns that order the records of a group; ties are broken by their identity.
+        order: the columns that order the records of a group; equal ones are ordered by identity.
         records: the estimated number of pairs of a record and one of its windows.
     """
 
