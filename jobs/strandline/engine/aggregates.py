@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -38,11 +38,13 @@ _OF_NONE = "_strandline_of_none_"
 
 @dataclass(frozen=True)
 class Partial:
-    """An aggregate in two steps: over records, and over the results of the first step.
+    """An aggregate in two steps: over groups of records, and over the results of these groups.
+
+    So `avg(x)` is a sum and a count for each group, then the sum of sums by the sum of counts.
 
     Attributes:
-        parts: the first step, by the names of its results.
-        combine: the second step; its argument says how each aggregate is to be applied.
+        parts: the aggregates of the first step, by the names of their columns.
+        combine: gives the second step; its argument applies an aggregate to a group or to a window.
     """
 
     parts: dict[str, Column]
@@ -50,11 +52,11 @@ class Partial:
 
     @property
     def whole(self) -> Column:
-        """The second step for groups."""
+        """The second step as an aggregate of `groupBy`."""
         return self.combine(lambda aggregate: aggregate)
 
     def running(self, window: WindowSpec) -> Column:
-        """The second step for a window function."""
+        """The second step as a Spark window function."""
         return self.combine(lambda aggregate: aggregate.over(window))
 
 
@@ -63,8 +65,11 @@ def parts_of(partials: Mapping[str, Partial]) -> list[Column]:
     return [column for partial in partials.values() for column in named(partial.parts)]
 
 
-Problem = tuple[str, str]
-"""The problem, and what to write instead."""
+class Problem(NamedTuple):
+    """The reason why an aggregate has no partial aggregates, and a proposal to write instead."""
+
+    reason: str
+    way_out: str
 
 
 Kinds = Mapping[str, T.DataType]
@@ -87,7 +92,7 @@ def in_two_steps(
 ) -> dict[str, Partial] | None:
     """The aggregates in two steps; None: at least one cannot be computed from partial aggregates.
 
-    `kinds`: of `kinds_of_aggregates`, where they are known.
+    `kinds`: the types that `kinds_of_aggregates` gives; None: not known yet.
     """
     found = _partials(records, spec, kinds)
     partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
@@ -112,15 +117,15 @@ def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial 
     """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression."""
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
-        return (
+        return Problem(
             f"{text!r} is not one call of count, sum, min, max or avg",
             "give its parts as aggregates of their own, and compute it from them when you read",
         )
     sql = read_sql(text)
     if isinstance(sql, NotUnderstood):
-        return f"{text!r} is not understood here ({sql.reason})", "write it in other words"
+        return Problem(f"{text!r} is not understood here ({sql.reason})", "write it in other words")
     if sql.is_distinct:
-        return (
+        return Problem(
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
         )
@@ -143,7 +148,7 @@ def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial 
             number: F.expr(f"count({argument})"),
         }
         return Partial(parts, lambda of: of(F.sum(part)) / F.nullif(of(F.sum(number)), F.lit(0)))
-    return (
+    return Problem(
         f"{text!r} gives {kind.simpleString()}",
         f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
     )
@@ -184,12 +189,12 @@ def aggregate_columns(
     kinds: Kinds | None = None,
     columns: Iterable[str] | None = None,
 ) -> dict[str, Column]:
-    """The aggregates of a pipeline by name, checked against the records that they will see.
+    """The aggregates of a pipeline by name, checked against the records that they will aggregate.
 
     Args:
         records: the records that they will aggregate.
         spec: the pipeline.
-        kinds: of `kinds_of_aggregates`, where they are known.
+        kinds: the types that `kinds_of_aggregates` gives; None: not known yet.
         columns: the columns that they may read; None: query the engine for the records' columns.
 
     Raises:
@@ -256,7 +261,7 @@ def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataTyp
 def with_contents_of_none(
     rows: DataFrame, members: DataFrame, contents: Mapping[str, Column]
 ) -> DataFrame:
-    """Rows of windows; where `records` is null, with the aggregates of no record as contents."""
+    """Rows of windows, with the aggregates of an empty set of records where `records` is null."""
     if not contents:
         return rows
     of_none = members.where(F.lit(False)).agg(

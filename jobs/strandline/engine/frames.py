@@ -1,4 +1,4 @@
-"""Results that are computed once: small ones on the driver, large ones kept by the engine."""
+"""DataFrames from values on the driver, DataFrames computed once, and helpers for their columns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Columns = Mapping[str, Iterable[Any]]
 
 
 class Executor(Protocol):
-    """The abilities of a session that the engine's plans need beside the DataFrame API."""
+    """The abilities of a Spark or Sail session that plans need beside the DataFrame API."""
 
     @property
     def answers_as_spark(self) -> bool:
-        """Whether its functions give what Apache Spark gives; Sail's `to_json` and sums do not."""
+        """Whether its functions give Apache Spark's results; Sail's `to_json` and sums do not."""
 
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows, computed once and kept as long as the session lives."""
@@ -63,7 +63,7 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
 def small_table(spark: SparkSession, columns: Columns) -> DataFrame:
     """A DataFrame of the engine's columns, from values on the driver; a missing value is null.
 
-    Values are whole numbers, or what the name of the column says; an Arrow array keeps its type.
+    Values are whole numbers, except in columns of `_NOT_NUMBERS`; an Arrow array keeps its type.
     """
 
     def column(name: str, values: Iterable[Any]) -> pa.Array:
@@ -88,12 +88,12 @@ def long(value: int | None) -> Column:
 
 
 def up_to_here(window: WindowSpec) -> WindowSpec:
-    """The frame of rows from the first to the current one, without the peers of that one."""
+    """The frame of rows from the first to the current row, without its peers in the order."""
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 def before_here(window: WindowSpec) -> WindowSpec:
-    """The frame of rows from the first to the one before the current one."""
+    """The frame of rows from the first to the row before the current row."""
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
@@ -125,7 +125,10 @@ def all_of(conditions: Iterable[Column]) -> Column:
 
 
 def first_of_cases(cases: Iterable[tuple[Column, Column]], otherwise: Column) -> Column:
-    """The value of the first condition that holds; one flat CASE, as a client nests only a few."""
+    """The value of the first condition that holds, as one flat CASE.
+
+    A CASE for each condition inside of another one would exceed the nesting that clients allow.
+    """
     chosen: Column | None = None
     for condition, value in cases:
         chosen = (F if chosen is None else chosen).when(condition, value)

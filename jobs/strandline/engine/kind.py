@@ -30,7 +30,11 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class WindowKind(ABC):
-    """How the windows of a pipeline relate to the slots of its calendar.
+    """How the windows of a pipeline relate to the *slots* of its calendar.
+
+    A slot is an interval of event time by which runs plan, count and publish, over all keys. Each
+    window of a grid is a slot; sessions and pairs, which lie anywhere, belong to slots by their
+    times.
 
     Attributes:
         spec: the pipeline.
@@ -49,11 +53,11 @@ class WindowKind(ABC):
     @property
     @abstractmethod
     def rebuilt_by(self) -> type[Rebuild]:
-        """The class that rebuilds them."""
+        """The class that rebuilds these windows."""
 
     @abstractmethod
     def whole_slots(self, within: TimeRange) -> TimeRange:
-        """The range that is rebuilt for a requested range."""
+        """The range of window starts that is rebuilt for a requested one, in whole slots."""
 
     @abstractmethod
     def decided_by(self, within: TimeRange) -> TimeRange:
@@ -67,7 +71,7 @@ class WindowKind(ABC):
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """The start of the first window that a watermark does not make final.
+        """The start of the first window that a watermark does not make final, in ms.
 
         Args:
             records: gives the landing as `read_records` reads it.
@@ -77,10 +81,10 @@ class WindowKind(ABC):
         """
 
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
-        """The least event time that records accepted since a watermark may have had.
+        """A lower bound, in ms, of the event times of all records accepted after a watermark.
 
-        It matters where rows have moved or been removed since. The slots that were open at the
-        watermark do not show it: a session may also have accepted records into a slot that was
+        Needed where rows have been moved or removed since. The slots that were open at the
+        watermark are not enough: a session may also have accepted records into a slot that was
         closed before.
 
         Args:
@@ -101,13 +105,16 @@ class WindowKind(ABC):
 
 
 class GridWindows(WindowKind):
-    """Tumbling, sliding and cumulative windows: each is a slot itself."""
+    """Tumbling, sliding and cumulative windows, each of which is a slot."""
 
     cross_slots = False
 
     @property
     def needs_probe_order(self) -> bool:
-        """See `WindowKind`: the watermarks do that firings report, or give to a function."""
+        """Whether firings are published, or windows replayed: both need exact watermarks.
+
+        Where several channels emit at one instant, the watermark in between depends on their order.
+        """
         return self.spec.firings or self.spec.is_replayed
 
     @property
@@ -139,7 +146,7 @@ class GridWindows(WindowKind):
 
 
 class GlobalWindows(GridWindows):
-    """Global and counting windows: one slot of all time, made of the whole history."""
+    """Global and counting windows: one slot of all time, rebuilt from the whole history."""
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
@@ -147,7 +154,7 @@ class GlobalWindows(GridWindows):
         return ReplayedOfAllTime if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
-        """All time, whatever the requested range; its end is one that can be written as a date."""
+        """All time, whatever the requested range; its end can still be written as a date."""
         return TimeRange(EVERYTHING.start_ms, EVERYTHING.end_ms - 1)
 
 
@@ -170,7 +177,7 @@ class SessionWindows(WindowKind):
         return TimeRange(max(start_ms, EVERYTHING.start_ms), min(end_ms, EVERYTHING.end_ms))
 
     def decided_by(self, within: TimeRange) -> TimeRange:
-        """All time: connected records on either side belong to one session, however far it is."""
+        """All time, since a session of connected records may reach arbitrarily far."""
         return EVERYTHING
 
     def counts_in(self, within: TimeRange) -> Column:
@@ -180,14 +187,14 @@ class SessionWindows(WindowKind):
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """The first slot with a session that the watermark does not leave as it is."""
+        """The first slot with a session that the watermark does not make final."""
         return first_not_final(records(), history, until_ms=until_ms, watermark_ms=watermark_ms)
 
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
         """See `WindowKind`; one gap before the first session, or record, that was not final.
 
-        A record that is late by itself is accepted if it is connected with a session that is not.
-        If each record has its own gap, nothing is known but the present sessions.
+        A record that is late by itself is still accepted by an open session that it touches. If
+        each record has its own gap, only the start of the present sessions is known.
         """
         gap_ms = gap_of(self.spec)
         if gap_ms is None:
@@ -196,9 +203,10 @@ class SessionWindows(WindowKind):
         return max(min(not_final_ms, late_ms + 1 - gap_ms) - gap_ms, LEAST_INSTANT_MS)
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
-        """The watermark that closed the slots before; for a first slot MIN_WATERMARK.
+        """The watermark that closed the slots before this one; for the first slot MIN_WATERMARK.
 
-        Sessions that ended with the slots before were closed with them; nothing more is certain.
+        A session may begin in the slot as soon as the slots before it are closed, and close at
+        once: no larger watermark is certain.
         """
         if closed_until_ms is None:
             return MIN_WATERMARK
@@ -217,13 +225,13 @@ class JoinedWithin(SessionWindows):
         return PairRebuild
 
     def decided_by(self, within: TimeRange) -> TimeRange:
-        """From where the earlier record of a pair of the range may lie, to its end."""
+        """From the least event time of a record of the range's pairs, to the end of the range."""
         return events_of_pairs(self.spec, within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """The slot of the watermark: a record that is not late forms pairs at its time or later."""
+        """The slot of the watermark: a record that is not late forms pairs in it or later."""
         reached_ms = max(watermark_ms, LEAST_INSTANT_MS)
         return max(history.grid.newest_starts(reached_ms), LEAST_INSTANT_MS)
 

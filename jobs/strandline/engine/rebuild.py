@@ -38,7 +38,7 @@ def rebuild_of_scope(
     *,
     tie_breaker: Column | None = None,
 ) -> Rebuild:
-    """The rebuild of a scope: its slots are computed here, its DataFrames are evaluated later.
+    """The rebuild of a scope; its slots are computed at once, its DataFrames when they are read.
 
     Args:
         records: the landing as `read_records` reads it; only the days that are needed are read.
@@ -46,7 +46,7 @@ def rebuild_of_scope(
         history: everything observed below the clock's horizon.
         clock: the horizon and the inputs that have ended.
         scope: the windows to rebuild.
-        tie_breaker: orders records of one position; None: their identity does.
+        tie_breaker: orders records of one position; None: their identity does (`records.identity`).
     """
     clock = history.crossings.without_dropped_end(clock)
     fresh = OlderWindows()
@@ -66,7 +66,7 @@ def rebuild_of_scope(
     slots = calendar.starting_in(scope.windows)
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
     asked = history
-    if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
+    if history.spec.has_pairs_of_windows:  # its counts are counts of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))
     rebuilt = kind.rebuilt_by(
         records,
@@ -98,10 +98,11 @@ def late_for_kept(
     rules: PipelineSpec,
     source_columns: SourceColumns,
 ) -> DataFrame:
-    """The records that arrived for windows which stay as published, as quarantine rows.
+    """The records that arrived late for windows which stay as published, as quarantine rows.
 
-    Each has the watermark at its arrival by the settings of these windows; at least the watermark
-    that closes the window, as a record may have landed long after its arrival.
+    Each row has the watermark at the record's arrival, computed by the settings that the windows
+    were published with. It is at least the watermark that closes the window, as a record may have
+    landed long after its arrival time.
 
     Args:
         records: the landing as `read_records` reads it.
@@ -129,7 +130,7 @@ def late_for_kept(
 
 
 def _ahead(lead_ms: int) -> Column:
-    """The watermark of a bound that is smaller by some ms; MIN and MAX stay as they are."""
+    """The WATERMARK of a bound that is smaller by `lead_ms`; MIN and MAX stay as they are."""
     watermark = F.col(c.WATERMARK)
     is_one = (watermark != long(MIN_WATERMARK)) & (watermark != long(MAX_WATERMARK))
     return F.when(is_one, watermark + long(lead_ms)).otherwise(watermark)

@@ -1,4 +1,4 @@
-"""The common columns of rows of all kinds of windows, and the order of firings."""
+"""The columns that result rows of all kinds of windows have, and the order of firings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
-"""The columns by which Flink orders firings; Flink defines no order among equal ones."""
+"""The columns that order firings as Flink emits them; among equal ones Flink defines no order."""
 FIRED_AT = "_strandline_fired_at_ms"
 POSITION = "_strandline_position"
 """The position of a firing among all: a struct with the names of ORDER without `order_`."""
@@ -57,9 +57,9 @@ def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def fired_with() -> Column:
-    """The `watermark_ms` of firings, from POSITION and the WATERMARK looked up there; null: none.
+    """The `watermark_ms` of firings: the WATERMARK looked up at their POSITION; null: none yet.
 
-    What the end of the input of a range causes has MAX_WATERMARK.
+    A firing by the end of the input of a range has MAX_WATERMARK.
     """
     is_at_end = F.col(POSITION)["rank"] == END_RANK
     watermark = F.when(is_at_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
@@ -112,14 +112,14 @@ def with_position(
     of_window: tuple[Column, Column],
     spec: PipelineSpec,
 ) -> DataFrame:
-    """Firings with POSITION and FIRED_AT; RECORD_ID is null where the watermark causes one.
+    """Firings with POSITION and FIRED_AT; RECORD_ID is null in a firing by the watermark.
 
     Args:
-        firings: each with the record that causes it, and FIRE_FROM and RANK of the watermark
-            advance that does.
+        firings: each with the columns of the record, or FIRE_FROM and RANK of the watermark
+            advance, that causes it.
         by_watermark: whether the watermark causes a firing, instead of a record.
         at_ms: when the watermark causes it, in ms.
-        of_window: the order of firings that one watermark causes, and of those of one record.
+        of_window: the columns that order the firings by one watermark, and by one record.
         spec: the pipeline.
     """
 
@@ -143,7 +143,7 @@ def with_position(
 
 
 def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `with_position` as probes, whose watermark `Emissions.at` looks up."""
+    """The firings of `with_position` as probes: rows whose watermark `Emissions.at` looks up."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: F.col(POSITION)["instant"],

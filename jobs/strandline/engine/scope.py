@@ -1,4 +1,4 @@
-"""The scope of a rebuild, and the tables that every rebuild has."""
+"""The scope of a rebuild, and the tables that the rebuild of each kind of windows gives."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Scope:
         windows: the range of window starts, with the late records of these windows; for sessions,
             with the late records whose event time lies in it.
         older_since_ms: a midnight; the late records of older windows that arrived since then are
-            included. None: none of older windows.
+            included. None: no late record of older windows.
         older_before_ms: older windows start before this; None: before the range.
         older_too: starts of further older windows whose late records are listed again.
-        kept: ranges of starts of windows, in the range or older, that stay as they are published:
-            these windows and the records whose newest window is one of them are left out.
+        kept: ranges of window starts, in the range or older, of windows that stay as they are
+            published: they and the records whose newest window is one of them are left out.
     """
 
     windows: TimeRange
@@ -56,7 +56,7 @@ class Scope:
 
     @property
     def rebuilt(self) -> list[TimeRange]:
-        """The parts of the range that are not kept; one empty range, if all of it is kept."""
+        """The parts of the range without kept windows; one empty range, if all are kept."""
         parts = parts_outside([self.windows], self.kept)
         return parts or [TimeRange(self.windows.start_ms, self.windows.start_ms)]
 
@@ -68,7 +68,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Rebuild(ABC):
-    """A rebuild, whose DataFrames are not evaluated yet; its slots are.
+    """A rebuild of windows; its slots are computed, its DataFrames are evaluated when read.
 
     Attributes:
         calendar: the calendar of everything in the scope.
@@ -100,13 +100,13 @@ class Rebuild(ABC):
 
     @classmethod
     def over(cls, other: Rebuild, **own: Any) -> Self:
-        """A rebuild of the same scope on top of another one: its fields, and the given ones."""
+        """A rebuild of the scope of another one, with that rebuild's fields and the given ones."""
         common = {of.name: getattr(other, of.name) for of in fields(Rebuild)}
         return cls(**{**common, **own})
 
     @abstractmethod
     def windows(self) -> DataFrame:
-        """The emitted and the open windows of every key."""
+        """The windows of every key as rows of `windows`: emitted ones and open ones."""
 
     @abstractmethod
     def in_state(self) -> DataFrame:
@@ -149,7 +149,6 @@ class Rebuild(ABC):
 
     @property
     def _at_horizon(self) -> Emissions:
-        """The emissions of the last day before the horizon."""
         return self._emissions([last_day_before(self.clock.horizon_ms)])
 
     @cached_property
@@ -177,7 +176,6 @@ class Rebuild(ABC):
         return kinds_of_aggregates(self.records, self._spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
-        """The emissions of some days, planned once."""
         planned = self._planned_emissions
         if tuple(days) not in planned:
             planned[tuple(days)] = emissions(self.records, self.history, self.clock, days)

@@ -1,7 +1,10 @@
-"""The observations of arrival days, and the queries that a run makes: facts whole, cells in slices.
+"""The timeline: the observations of arrival days, from which watermarks are computed.
 
-Facts of (day, channel), (day, event date) and (day, reason) are few: they are read for all days.
-Cells are many: a run queries the cells of some days, slots and thresholds, and never all.
+Each row of it is a *cell*: counts, first position and least and largest times of the records of one
+arrival day and channel that have the same windows and whose watermarks reach the same thresholds
+(`watermark.cells.observe`). Cells are many: a run queries cells of some days, slots and thresholds,
+never all. Facts of each (day, channel), (day, event date) and (day, reason) follow from the cells
+and are few: they are read for all days.
 """
 
 from __future__ import annotations
@@ -84,8 +87,9 @@ class Timeline(Protocol):
     def channel_days(self) -> pd.DataFrame:
         """Facts of each (arrival date, channel); columns `CHANNEL_COLUMNS`.
 
-        `settled_ms`: the largest candidate emitted by the midnight that ends the day; `pending_ms`:
-        the largest one that the next tick will emit; null: none. `first_*`: the first record.
+        `settled_ms`: the largest watermark that the day's records make the channel emit by the
+        midnight that ends the day; `pending_ms`: the largest one that only the next tick emits;
+        null: none. `first_*`: the first record.
         `last_arrival_ms`: the last arrival; `arrival_hours`: a bit for each hour of the day with an
         arrival; both are null in a timeline of an older version.
         """
@@ -109,12 +113,12 @@ class Timeline(Protocol):
         """
 
     def cells(self, asked: CellQuery) -> pd.DataFrame:
-        """The cells of well-formed records that a query asks for."""
+        """The cells of well-formed records that fulfil a query."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A timeline in memory: cells of some days (`CELL_COLUMNS`), including malformed ones."""
+    """A timeline in memory: the cells of some days (`CELL_COLUMNS`), also of malformed rows."""
 
     every: pd.DataFrame
 
@@ -163,12 +167,12 @@ class Fresh(Timeline, Protocol):
     """New observations, not yet written."""
 
     def tables_of(self, days: Collection[date]) -> Iterable[pa.Table]:
-        """All cells of some days, including malformed ones, by day, slot and threshold."""
+        """All cells of some days, also of malformed rows, ordered by day, slot and threshold."""
 
 
 @dataclass(frozen=True)
 class OverTimeline:
-    """The base of a timeline that changes only some queries of another one, which it wraps."""
+    """The base of a timeline that wraps another one and changes the answers of some queries."""
 
     timeline: Timeline
 
@@ -242,7 +246,7 @@ def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
         "records": by_dates["records"].sum(),
         "least_ts_ms": by_dates["least_ts_ms"].min(),
         "largest_ts_ms": by_dates["largest_ts_ms"].max(),
-        # null if that of any cell is
+        # null if it is null in any cell
         "largest_end_ms": ends.max().mask(ends.count() < by_dates.size()),
     }
     return pd.DataFrame(facts).reset_index()

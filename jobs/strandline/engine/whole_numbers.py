@@ -20,7 +20,7 @@ def to_pandas(rows: pa.Table) -> pd.DataFrame:
 
 
 def any_bit(bits: pd.Series[int], groups: pd.Series[int]) -> pd.Series[int]:
-    """The bitwise OR of the values of each group; null: no bit is set.
+    """The bitwise OR of the values of each group; null: the group has no bit set.
 
     `groups`: the number of the group of each value, -1 for none.
     """

@@ -1,4 +1,4 @@
-"""The books: every record is counted exactly once in each of its books, or the run is wrong."""
+"""Books of records: a total and its parts, counted apart; if they differ, the run is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Book:
     """A number of records, and the parts that it must fall into without remainder.
 
     Attributes:
-        name: what is counted, such as `arrival day 2013-01-05` or `range`.
+        name: the records that are counted, such as `arrival day 2013-01-05` or `range`.
         total: the number of records, counted independently of the parts.
         parts: the number of records by outcome.
     """
@@ -47,9 +47,9 @@ class Book:
         return {"name": self.name, "total": self.total, "parts": dict(self.parts)}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Book:
-        """The book in a ledger."""
-        return cls(kept["name"], kept["total"], kept.get("parts", {}))
+    def from_json(cls, stored: Mapping[str, Any]) -> Book:
+        """The book that `to_json` gave."""
+        return cls(stored["name"], stored["total"], stored.get("parts", {}))
 
 
 def books_off(books: Iterable[Book]) -> list[str]:
@@ -58,7 +58,7 @@ def books_off(books: Iterable[Book]) -> list[str]:
 
 
 def added_up(books: Iterable[Book]) -> list[Book]:
-    """Books of parts, added up to books of the whole: one for each name."""
+    """The books of several parts of a run, added up: one book for each name, in their order."""
     totals, parts = Counter[str](), dict[str, Counter[str]]()
     for book in books:
         totals[book.name] += book.total

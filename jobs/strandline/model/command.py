@@ -1,4 +1,4 @@
-"""What a command and its caller agree on: options, the id of a run, the file of an answer."""
+"""The contract of the command and its callers: options, the id of a run, the file of an answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Facts of an arrival day: what had landed when it was observed, and how that has changed since.
+"""Facts of an arrival day: the rows in the landing table when it was observed, and changes since.
 
-A timeline is valid only for the rows that it was counted from. So each observed day keeps the facts
-of the landing table, and every run first compares them with the present ones.
+To *observe* a day is to count its records for the timeline, from which watermarks are computed. The
+counts hold only for the rows that were counted. So the facts of each observed day are stored, and
+every run first compares them with the present ones.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from strandline.model.intervals import midnight_of
 
 @dataclass(frozen=True, slots=True)
 class DayFacts:
-    """Facts of an arrival day in the landing table, independent of what a pipeline reads of it.
+    """Facts of an arrival day in the landing table, independent of the columns that are read.
 
     Attributes:
         rows: the number of rows, without deleted ones; None: not in the table's log.
@@ -34,18 +35,18 @@ class DayFacts:
 
     @property
     def content(self) -> tuple[str, str | None]:
-        """The digest, and the table that it is of: the same in each version with the same files."""
+        """The digest and the table id: equal in two versions with the same files of the day."""
         return self.digest, self.table_id
 
     @property
     def days_by(self) -> str:
-        """The expression, hashed, that gives the day of a row; empty: the table's partitions do."""
+        """The hash of the expression that gives a row's arrival day; empty: a partition column."""
         return self.digest.rpartition(":")[0]
 
     def as_by(self, days_by: str) -> DayFacts:
-        """The same facts, with `days_by` if they have a digest of rows without one.
+        """The same facts, with `days_by` before a digest of rows that lacks it.
 
-        Earlier versions of the program kept such a digest, which is a decimal number.
+        Earlier versions of the program stored such a digest, which is a decimal number.
         """
         is_number = self.digest.removeprefix("-").isdecimal()
         return replace(self, digest=f"{days_by}:{self.digest}") if days_by and is_number else self
@@ -61,9 +62,9 @@ class DayFacts:
         return None not in (before_id, now.table_id) and before_id != now.table_id
 
     def has_more_than(self, now: DayFacts | None) -> bool:
-        """Whether rows of the day have been removed since.
+        """Whether rows of the day have been removed since; False if a number is not known.
 
-        `now` None: the day has no rows any more.
+        `now`: the present facts; None: the day has no rows any more.
         """
         if now is None:
             return self.rows != 0
@@ -72,13 +73,13 @@ class DayFacts:
 
 @dataclass(frozen=True)
 class KnownDays:
-    """The observed days, and up to when they are published.
+    """The observed days, and the instants up to which their windows are published.
 
     Attributes:
-        facts: the facts kept for each day.
-        frontier_ms: the midnight before which everything is published; None: nothing is.
-        published_ms: the largest published horizon; None: nothing is published. Rows that disappear
-            from a day after it are no loss: nothing of the day has been published.
+        facts: the facts stored for each day.
+        frontier_ms: the midnight before which every arrival is published; None: none is.
+        published_ms: the latest data cut-off (horizon) of a published run; None: nothing is
+            published. Rows that disappear from a later day are no loss: they were not published.
         first_id: see `DayFacts.is_of_another_table`.
     """
 
@@ -112,8 +113,8 @@ class LandedDays:
         """The observed days whose rows now belong to other arrival days, with no row removed.
 
         This happens if `arrival_date` or `arrival_time` is edited in the pipeline's file. Whether
-        rows were removed is known from the table's commits; if those have been cleaned up, from
-        the number of all rows, although new rows may hide removed ones.
+        rows were removed is known from the table's commits; if the commits have been cleaned up,
+        from the number of all rows, although new rows may hide removed ones.
         """
         now = next(iter(self.facts.values()), None)
         if now is None:
@@ -145,7 +146,7 @@ class LandingChanges:
         changed: days with new or rewritten rows; they are observed again.
         rewritten: days whose rows are the same, in other files or in a table created again.
         missing: days with fewer rows than were observed.
-        behind: days that are not observed, although everything before the frontier is published.
+        behind: days before the frontier that have never been observed: all their rows landed late.
         recreated: the changed days whose table was created again.
     """
 

@@ -45,10 +45,9 @@ def facts_of_side(both: DayFacts, number: int) -> DayFacts:
 
 
 def content_of(facts: DayFacts) -> str:
-    """The content of a day in one table or in two: other files, and other tables, give another one.
+    """The content of a day in one table or in two, as a text that changes with its digests.
 
-    The facts of two tables also have the versions of the tables, which every commit increases. What
-    the days go by is not part of it.
+    The table versions, which every commit increases, and `DayFacts.days_by` are no part of it.
     """
     if not facts.digest.startswith("["):
         return facts.digest.rpartition(":")[2]

@@ -69,15 +69,21 @@ class TimeRange:
 
 def parts_outside(ranges: Sequence[TimeRange], others: Iterable[TimeRange]) -> list[TimeRange]:
     """The parts of some ranges that lie in none of some others."""
-    apart = merged(others)
-    return [part for one in ranges for part in parts_between(one, apart)]
+    disjoint = merged(others)
+    return [part for one in ranges for part in parts_between(one, disjoint)]
 
 
-def parts_between(one: TimeRange, apart: Sequence[TimeRange]) -> Iterator[TimeRange]:
-    """The parts of a range between some others, which are in order and apart (`merged`)."""
-    first = bisect_right(apart, one.start_ms, key=lambda other: other.end_ms)
+def parts_between(one: TimeRange, disjoint: Sequence[TimeRange]) -> Iterator[TimeRange]:
+    """The parts of a range that lie in none of some other ranges, in order.
+
+    Args:
+        one: the range.
+        disjoint: the other ranges, ascending, with a gap between neighbours: see `merged`.
+    """
+    first = bisect_right(disjoint, one.start_ms, key=lambda other: other.end_ms)
     start_ms = one.start_ms
-    for other in takewhile(lambda other: other.start_ms < one.end_ms, islice(apart, first, None)):
+    others = islice(disjoint, first, None)
+    for other in takewhile(lambda other: other.start_ms < one.end_ms, others):
         if start_ms < other.start_ms:
             yield TimeRange(start_ms, other.start_ms)
         start_ms = other.end_ms
@@ -85,16 +91,16 @@ def parts_between(one: TimeRange, apart: Sequence[TimeRange]) -> Iterator[TimeRa
         yield TimeRange(start_ms, one.end_ms)
 
 
-def merged(ranges: Iterable[TimeRange], apart_ms: int = 0) -> list[TimeRange]:
-    """Some ranges in order, with neighbours as one range.
+def merged(ranges: Iterable[TimeRange], gap_ms: int = 0) -> list[TimeRange]:
+    """Some ranges in ascending order; ranges that overlap, touch or are close are one range.
 
     Args:
-        ranges: in any order; they may overlap.
-        apart_ms: how far apart neighbours are at most, in ms; 0: they touch.
+        ranges: in any order.
+        gap_ms: the longest gap, in ms, between two ranges that become one; 0: they touch.
     """
     found: list[TimeRange] = []
     for one in sorted(ranges, key=lambda one: one.start_ms):
-        if found and one.start_ms <= found[-1].end_ms + apart_ms:
+        if found and one.start_ms <= found[-1].end_ms + gap_ms:
             found[-1] = TimeRange(found[-1].start_ms, max(found[-1].end_ms, one.end_ms))
         else:
             found.append(one)
@@ -116,7 +122,7 @@ def day_of(instant_ms: int) -> date:
 
 
 def last_day_before(end_ms: int) -> date:
-    """The UTC date of the last instant before another one; the first date if there is none."""
+    """The UTC date of the millisecond before an instant; at the least 0001-01-01."""
     return day_of(max(end_ms - 1, LEAST_INSTANT_MS))
 
 
@@ -126,7 +132,7 @@ def midnight_of(day: date) -> int:
 
 
 def instant_of(timestamp: datetime) -> int:
-    """The milliseconds of an aware datetime, floored."""
+    """The milliseconds from 1970 to an aware datetime, floored."""
     return (timestamp - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -147,19 +153,17 @@ def text_of(instant_ms: int) -> str:
 
 
 def start_text_of(within: TimeRange) -> str:
-    """The start of a range of windows as people read it.
+    """The start of a range of windows, for messages; `the first one`: the range has no start.
 
-    It is `the first one` if the range has all before its end.
-
-    Said after `from`: `windows from the first one to 2024-03-02T00:00:00Z`.
+    An example of a message is `windows from the first one to 2024-03-02T00:00:00Z`.
     """
     return "the first one" if within.start_ms == LEAST_INSTANT_MS else text_of(within.start_ms)
 
 
 def known_text_of(known_ms: int) -> str:
-    """The instant up to which results are known as people read it; `no midnight` if none are.
+    """The midnight up to which results are known, for messages after `up to`.
 
-    Said after `up to`.
+    It is `no midnight` if no results are known.
     """
     return "no midnight" if known_ms == LEAST_INSTANT_MS else text_of(known_ms)
 

@@ -21,13 +21,14 @@ _UNITS_MS = (
     *(HOUR_MS * many for many in (1, 2, 3, 6, 12)),
     DAY_MS,
 )
-"""Round lengths; the totals on offer are multiples of one of them."""
+"""Round lengths in ms, of which `unit_of` chooses one."""
 _OFFERED_MS = (
     *(_SECOND_MS * many for many in (1, 2, 5, 10, 15, 30)),
     *(_MINUTE_MS * many for many in (1, 2, 5, 10, 15, 20, 30, 45)),
     *(HOUR_MS * many for many in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18)),
     *(DAY_MS * many for many in (1, 2, 3, 5, 7, 10, 14, 21, 28, 60, 90)),
 )
+"""The total latenesses in ms of which a curve shows the multiples of its unit."""
 _PARTS_OF_A_STEP = 12
 _MOST_UNITS = 100_000
 """The largest number of units in a history, unless its windows are shorter than a unit."""
@@ -35,7 +36,7 @@ _MOST_UNITS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LossCurve:
-    """The number of records lost at each total lateness on offer.
+    """The number of records lost at each total lateness *on offer*, for which they are counted.
 
     Attributes:
         totals_ms: bound plus allowed lateness, ascending.
@@ -70,10 +71,11 @@ class LossCurve:
 
 
 def unit_of(step_ms: int, span_ms: int | None = None) -> int:
-    """The unit of the totals on offer; it divides the step of the windows.
+    """The unit in ms of a loss curve: the total latenesses on offer are its multiples.
 
-    About a twelfth of the step, such as 5 minutes of an hour; longer for a long history, and the
-    step itself if no common length divides it.
+    It is a round length that divides the step of the windows, about a twelfth of it, such as 5
+    minutes for windows of an hour; longer for a long history. If no round length divides the step,
+    it is the step itself.
 
     Args:
         step_ms: the distance of two neighbouring window starts.
@@ -101,8 +103,8 @@ def curve_of(totals_ms: Sequence[int], kept_from: Sequence[int]) -> LossCurve:
 
     Args:
         totals_ms: on offer, ascending.
-        kept_from: the number of records lost at exactly the first 0, 1, … of the totals, and kept
-            at all others; one number more than there are totals.
+        kept_from: at index i the number of records that are lost at the first i totals and kept at
+            all larger ones; so it has one number more than there are totals.
     """
     records = sum(kept_from)
     lost = tuple(sum(kept_from[place + 1 :]) for place in range(len(totals_ms)))

@@ -45,15 +45,16 @@ class WindowAssigner(ABC):
         """The distance between the starts of two neighbouring windows."""
 
     def newest_start(self, ts_ms: int) -> int:
-        """The start of the newest window of an event time; between two windows, of the one before.
+        """The start of the newest window of an event time: its window with the latest start.
 
-        Flink: `TimeWindow#getWindowStartWithOffset`; a floor, so negative times need no care.
+        Between two windows (a slide beyond the size) it is the start of the window before. Flink:
+        `TimeWindow#getWindowStartWithOffset`; this is a floor, so negative times need no care.
         """
         return ts_ms - (ts_ms - self.offset_ms) % self.step_ms
 
     @abstractmethod
     def windows_of(self, ts_ms: int) -> Sequence[TimeWindow]:
-        """Every window of an event time, newest first; none between two windows."""
+        """Every window that contains an event time, newest first; between two windows: none."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class TumblingWindows(WindowAssigner):
 
     @property
     def step_ms(self) -> int:
-        """The size: the windows lie side by side."""
+        """The size, since each window begins where the one before ends."""
         return self.size_ms
 
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
@@ -107,9 +108,11 @@ class SlidingWindows(WindowAssigner):
 
 @dataclass(frozen=True)
 class CumulativeWindows(WindowAssigner):
-    """Windows that start every `max_size_ms` and end a step after each other, up to that size.
+    """Windows that grow by a step up to a size, and then begin again.
 
-    Flink SQL: `CUMULATE`, under the default trigger. Of an event time the longest is the newest.
+    A size of an hour and a step of 20 minutes give [0:00, 0:20), [0:00, 0:40), [0:00, 1:00), [1:00,
+    1:20), … Flink SQL: `CUMULATE`, under the default trigger. The longest one of an event time
+    counts as its newest.
     """
 
     max_size_ms: int
@@ -118,11 +121,11 @@ class CumulativeWindows(WindowAssigner):
 
     @property
     def step_ms(self) -> int:
-        """The largest size: at each of its multiples the windows begin again."""
+        """The largest size, since the windows begin again at each of its multiples."""
         return self.max_size_ms
 
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
-        """The windows of its start that end after an event time, longest first."""
+        """Every window that contains an event time, longest first; all have the same start."""
         start = self.newest_start(ts_ms)
         ends = range(start + self.max_size_ms, ts_ms, -self.cumulate_step_ms)
         return tuple(TimeWindow(start, end) for end in ends)

@@ -13,7 +13,7 @@ from strandline.reference.records import Record
 
 
 class Outcome(StrEnum):
-    """The outcome of a record, by its newest window."""
+    """The outcome of a record: the outcome in the newest window that accepted it, if any did."""
 
     ON_TIME = "on_time"
     LATE_ACCEPTED = "late_accepted"
@@ -31,7 +31,7 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """The records of a window of a key, in order of acceptance."""
+    """The contents of a window of a key: `members` are its records, in order of acceptance."""
 
     key: tuple[Any, ...]
     window: TimeWindow
@@ -44,10 +44,10 @@ class FiredPane(Pane):
 
     Attributes:
         seq: its number in the order of all firings, from 0.
-        timing: before the window's end, at it, or afterwards.
+        timing: whether it fires before, at, or after the end of its window.
         timer_ms: the time of the timer that fired it; None: a record did.
         evicted: the records that the evictor removed before; they are not among the members.
-        supersedes: the earlier firings whose records are all in this one, by `seq`.
+        supersedes: the numbers (`seq`) of the earlier firings whose records are all in this one.
     """
 
     seq: int
@@ -58,7 +58,10 @@ class FiredPane(Pane):
 
 
 class Cause(StrEnum):
-    """What caused an event; the end of a channel counts as a record."""
+    """The cause of a watermark advance, a firing or a status change.
+
+    RECORD is also the end of one channel, END the end of the whole input.
+    """
 
     TICK = "tick"
     RECORD = "record"
@@ -72,8 +75,8 @@ class Origin:
     Attributes:
         at_ms: the processing time, on the clock of arrivals.
         cause: a tick, a record, or the end of the input.
-        after_record: the record that caused it, or the last record of the instant that did; None
-            for ticks, the end of the input, and a channel that ends without a record.
+        after_record: the record that caused it, or the last one if several records of one instant
+            did; None for ticks, the end of the input, and a channel that ends without a record.
     """
 
     at_ms: int
@@ -83,7 +86,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """An advance of the combined watermark."""
+    """An advance of the combined watermark to `watermark_ms`."""
 
     origin: Origin
     watermark_ms: int
@@ -91,7 +94,7 @@ class Emission:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """The combined input has become idle or active."""
+    """A change of the combined input: its new `status` is `idle` or `active`."""
 
     origin: Origin
     status: str
@@ -99,11 +102,11 @@ class StatusChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing(FiredPane):
-    """A firing of a window of a key, with all records of the window.
+    """A firing of a window of a key; `members` are the records that it emits.
 
     Attributes:
         watermark_ms: the watermark at the firing.
-        origin: when, and why.
+        origin: when and why it fired.
     """
 
     watermark_ms: int
@@ -127,14 +130,14 @@ class OpenWindow(Pane):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The whole answer of a replay, in the order in which it happened.
+    """Everything that a Flink job has emitted, in that order, and the state that it ends with.
 
     Attributes:
         watermarks: every advance of the combined watermark.
-        valve_status: every change between idle and active.
+        valve_status: every change of the combined input between idle and active.
         firings: every firing.
         late: the side output of late data.
-        no_window: the records without a window that were not late either.
+        no_window: the records that no window accepted although they were not late.
         open_at_end: the windows still in state, by key and window.
         final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
         unfired: the records that were dropped with their window before they were in a firing.
@@ -158,13 +161,16 @@ class Replay:
 
     @property
     def final(self) -> tuple[Pane, ...]:
-        """The last firing of each key, start and end, by key and window."""
+        """The last firing of each window of each key, in order of key and window."""
         last = {(firing.key, firing.window): firing.members for firing in self.firings}
         return tuple(Pane(key, window, last[key, window]) for key, window in sorted(last))
 
     @property
     def in_force(self) -> tuple[Firing, ...]:
-        """The last firing of each window of a key that no later firing superseded, in order."""
+        """The last firing of each window, in order of time; without superseded firings.
+
+        The last firing of a session is superseded if it was merged into a session that fired.
+        """
         superseded = {number for firing in self.firings for number in firing.supersedes}
         last = {(firing.key, firing.window): firing for firing in self.firings}
         in_force = (firing for firing in last.values() if firing.seq not in superseded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.reference.answer import Emission, Firing, Origin, Replay
+from strandline.reference.answer import Emission, Firing, Replay
 from strandline.reference.records import Record
 from strandline.reference.replay import WindowStage, refuse_endless_firing
 from strandline.spec.chained import ChainedSpec
@@ -16,8 +16,9 @@ def replay_chained(
 ) -> Replay:
     """The results of a Flink job that windows the results of other windows, in the same job.
 
-    A result comes before the watermark that fired it, so it is on time. The result of a firing by a
-    late record comes behind the watermark, so the allowed lateness here decides.
+    A result is emitted before the watermark that fired it, so it is on time. The result of a firing
+    by a late record comes after the watermark has passed its event time, so the allowed lateness of
+    the second windows decides whether it is accepted.
 
     Args:
         spec: the second windows.
@@ -32,35 +33,30 @@ def replay_chained(
     refuse_endless_firing(spec, end_of_input=ended)
     results = upstream.firings if spec.source.table == "firings" else upstream.in_force
     stage = WindowStage(spec)
-    for firing, watermark_ms, origin in _in_order(upstream, results):
-        if firing is None:
-            stage.advance(watermark_ms, origin)
+    for event in _in_order(upstream, results):
+        if isinstance(event, Emission):
+            stage.advance(event.watermark_ms, event.origin)
         else:
             result = Record(
-                arrival_ms=origin.at_ms,
-                ts_ms=firing.window.max_timestamp_ms,
-                record_id=str(firing.seq),
-                sequence=firing.seq,
+                arrival_ms=event.origin.at_ms,
+                ts_ms=event.window.max_timestamp_ms,
+                record_id=str(event.seq),
+                sequence=event.seq,
             )
-            stage.process(record_of(firing, result), origin)
+            stage.process(record_of(event, result), event.origin)
     return stage.answer(upstream.valve_status)
 
 
-_Event = tuple[Firing | None, int, Origin]
-"""A result, or None for a forwarded watermark; the watermark in ms at this event; its origin."""
-
-
-def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]:
+def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[Firing | Emission]:
     """Results and watermarks in the order in which the first windows emit them."""
     advances = list(upstream.watermarks)
     place = 0
     for firing in results:
         while place < len(advances) and _comes_before(advances[place], firing):
-            yield None, advances[place].watermark_ms, advances[place].origin
+            yield advances[place]
             place += 1
-        yield firing, firing.watermark_ms, firing.origin
-    for advance in advances[place:]:
-        yield None, advance.watermark_ms, advance.origin
+        yield firing
+    yield from advances[place:]
 
 
 def _comes_before(advance: Emission, firing: Firing) -> bool:

@@ -1,4 +1,8 @@
-"""The sources of watermarks: source partitions, and how theirs are combined."""
+"""The watermarks of source partitions (channels), and their combination.
+
+A generator *offers* a watermark: the partition emits it unless it is not above the last one. A
+*probe* is a call of the generator's `onPeriodicEmit`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ class Partition:
     """A source partition: its generator, and the timer that decides its idleness."""
 
     def __init__(self, watermark: Watermark) -> None:
-        """Start without a record."""
+        """Start without a record, with a fresh generator of a strategy."""
         self._generator: Generator = generator_of(watermark)
         idleness_ms = watermark.idleness if watermark.idleness_in_effect else None
         self._timer = None if idleness_ms is None else IdlenessTimer(idleness_ms)
@@ -38,30 +42,33 @@ class Partition:
 
     @property
     def violations(self) -> int:
-        """The number of records that broke the order that the generator assumes."""
+        """The number of records below an earlier one, if the generator assumes ascending times."""
         return self._generator.violations
 
     def finish(self) -> None:
-        """Offer MAX_WATERMARK from now on."""
+        """End the partition: it offers MAX_WATERMARK from now on."""
         self._finished = True
         if self._offers_at_once:
             self._at_once_ms = MAX_WATERMARK
 
     def offers(self, now_ms: int, *, probe: bool) -> list[int]:
-        """The largest watermark offered at once since the last call, and that of a probe."""
+        """The watermarks, in ms, offered since the last call, at most two.
+
+        They are the largest one that records offered at once, and a probe's.
+        """
         at_once_ms, self._at_once_ms = self._at_once_ms, None
         offers = (at_once_ms, self.probe(now_ms) if probe else None)
         return [offer_ms for offer_ms in offers if offer_ms is not None]
 
     def probe(self, now_ms: int) -> int | None:
-        """The generator's offer, regardless of idleness."""
+        """The watermark in ms that the generator offers, even if the partition is idle; or None."""
         if self._finished:
             self._end_was_seen = True
             return MAX_WATERMARK
         return self._generator.on_periodic_emit(now_ms)
 
     def tick(self, now_ms: int) -> Signal | None:
-        """`idle` if it is, else the offer of a probe."""
+        """`idle` if the partition is idle at a tick, else the offer of a probe."""
         if self._timer is not None and self._timer.check_if_idle(now_ms):
             self._marked_idle = True
             return "idle"
@@ -80,8 +87,8 @@ class Partition:
 class Combiner(ABC):
     """The partitions of a source, and their combined watermark and status.
 
-    Generators must be consumed to their end: the windows process each signal before the next
-    partition is probed.
+    Each iterator that a method returns must be consumed to its end: the windows process each signal
+    before the next partition is probed.
 
     Attributes:
         partitions: the partitions that have joined, by name, in probe order.
@@ -104,26 +111,29 @@ class Combiner(ABC):
 
     @abstractmethod
     def join(self, channel: str) -> Iterator[Signal]:
-        """Add a discovered partition."""
+        """Add a partition that is discovered by its first record."""
 
     def on_event(self, record: Record) -> None:
-        """Pass a record to its generator; nothing becomes visible before `flush`."""
+        """Pass a record to its partition's generator; `flush` emits the offered watermark."""
         self.partitions[record.channel].on_event(record)
 
     def finish(self, channel: str) -> None:
-        """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
+        """End a partition: it offers MAX_WATERMARK, emitted when a record's offer would be."""
         self.partitions[channel].finish()
 
     @abstractmethod
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Emit the candidates of an instant's records that are visible at once.
+        """Emit the watermarks that the records of an instant offer without waiting for a tick.
 
-        `probe`: with per-record emission, the partitions with records are probed, too.
+        Args:
+            active: the partitions with a record at the instant.
+            now_ms: the instant.
+            probe: whether each active partition is probed, as if a tick came after the instant.
         """
 
     @abstractmethod
     def tick(self, now_ms: int) -> Iterator[Signal]:
-        """Probe every partition."""
+        """Run a tick: probe every partition."""
 
     @abstractmethod
     def end(self) -> Iterator[Signal]:
@@ -136,7 +146,7 @@ class Combiner(ABC):
 
     @property
     def violations(self) -> int:
-        """The number of records that broke an ascending order that their generator assumes."""
+        """See `Partition`, for all partitions together."""
         return sum(partition.violations for partition in self.partitions.values())
 
 
@@ -158,7 +168,7 @@ class ChannelsBehindValve(Combiner):
 
         Args:
             watermark: the strategy of each channel.
-            channels: their names.
+            channels: the names of the channels.
             valve: a valve shared with another input; None: its own valve.
             input_name: the prefix of the channels' names in the valve.
         """
@@ -187,7 +197,7 @@ class ChannelsBehindValve(Combiner):
                     yield from self._offer(channel, offer_ms)
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
-        """Probe the channels in turn; each offer passes the valve before the next probe."""
+        """Probe the channels in order; the valve processes each offer before the next probe."""
         for channel, partition in self.partitions.items():
             yield from self._offer(channel, partition.tick(now_ms))
 

@@ -31,7 +31,10 @@ def _newest(time_ms: int, records: Sequence[Record]) -> list[Record]:
 
 
 def _near_the_last(threshold: float, records: Sequence[Record]) -> list[Record]:
-    """The records that Flink does not evict by `delta >= threshold`: NaN is not, and stays."""
+    """The records whose value differs from the last one's by less than a threshold, or is NaN.
+
+    Flink evicts by `delta >= threshold`, which is false for NaN.
+    """
     last = _value(records[-1])
     return [record for record in records if not abs(_value(record) - last) >= threshold]
 

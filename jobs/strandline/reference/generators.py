@@ -22,21 +22,21 @@ class Generator(ABC):
     """A generator of the watermarks of one source partition. Flink: `WatermarkGenerator`.
 
     Attributes:
-        violations: the number of records that broke an ascending order that the generator assumes.
+        violations: the number of records below an earlier one, if it assumes ascending times.
     """
 
     violations = 0
 
     def on_event(self, record: Record) -> int | None:
-        """Process a record; the watermark that it offers at once, or None."""
+        """Process a record; the watermark in ms that it offers without a tick, or None."""
         return None
 
     @abstractmethod
     def on_periodic_emit(self, now_ms: int) -> int | None:
-        """The offer of a probe at a processing time; None: no offer."""
+        """The watermark in ms that a tick at a processing time emits; None: no offer."""
 
     def is_settled(self) -> bool:
-        """Whether probes offer nothing new until the next record."""
+        """Whether ticks offer nothing new until the next record."""
         return True
 
 
@@ -44,24 +44,25 @@ class NoWatermarksGenerator(Generator):
     """A generator that offers nothing. Flink: `NoWatermarksGenerator`."""
 
     def on_periodic_emit(self, now_ms: int) -> int | None:
-        """None."""
+        """None, on every tick."""
         return None
 
 
 class MaxBased(Generator):
-    """The largest candidate so far; before the first one MIN_WATERMARK, which is an offer, too.
+    """A generator that offers the largest *candidate* so far: event time minus a delay.
 
-    Flink: `BoundedOutOfOrdernessWatermarks` and its kin.
+    Before the first candidate it offers MIN_WATERMARK. Flink: `BoundedOutOfOrdernessWatermarks`,
+    `AscendingTimestampsWatermarks`.
     """
 
     def __init__(self, candidate: Callable[[Record], int | None]) -> None:
-        """A generator whose candidates come from a rule; None: a record has no candidate."""
+        """Take the candidate of each record, in ms, from a rule; None: the record has none."""
         self._candidate = candidate
         self._largest_ms = MIN_WATERMARK
         self._seen_ms = MIN_WATERMARK
 
     def on_event(self, record: Record) -> int | None:
-        """Keep the largest candidate; it becomes visible with the next probe."""
+        """Keep the largest candidate; the next tick offers it."""
         candidate_ms = self._candidate(record)
         if candidate_ms is not None:
             self._largest_ms = max(self._largest_ms, candidate_ms)
@@ -73,18 +74,19 @@ class MaxBased(Generator):
         return self._largest_ms
 
     def is_settled(self) -> bool:
-        """Whether the last probe has offered the largest candidate."""
+        """Whether the last tick has offered the largest candidate."""
         return self._seen_ms == self._largest_ms
 
 
 class AscendingExtractor(MaxBased):
-    """The largest event time minus one, with a handler for smaller event times that follow.
+    """A generator that offers the largest event time minus 1 ms, and handles *violations*.
 
-    Flink: `AscendingTimestampExtractor`; an equal event time is no violation.
+    A violation is a record with a smaller event time than an earlier one; an equal event time is
+    none. Flink: `AscendingTimestampExtractor`.
     """
 
     def __init__(self, candidate: Callable[[Record], int | None], *, fail: bool) -> None:
-        """Count violations, or fail at the first."""
+        """Count violations, or with `fail` raise an error at the first one."""
         super().__init__(candidate)
         self._fail = fail
         self._last_ms: int | None = None
@@ -106,22 +108,28 @@ class AscendingExtractor(MaxBased):
 
 
 class PunctuatedGenerator(Generator):
-    """The event time of a marked record, at once. Flink: `onEvent` that emits."""
+    """A generator that offers the event time of each marked record at once.
+
+    Flink: a `WatermarkGenerator` that emits in `onEvent`.
+    """
 
     def on_event(self, record: Record) -> int | None:
-        """The event time of a marked record."""
+        """The event time, in ms, of a marked record; None: it has no mark."""
         return record.ts_ms if record.marker else None
 
     def on_periodic_emit(self, now_ms: int) -> int | None:
-        """None: only records offer."""
+        """None: a tick offers nothing."""
         return None
 
 
 class ProcessingTimeLag(Generator):
-    """The processing time minus a lag, on every probe. Flink: a time-lag generator."""
+    """A generator that offers the processing time minus a lag, on every tick.
+
+    Flink: `TimeLagWatermarkGenerator` in the documentation.
+    """
 
     def __init__(self, lag_ms: int) -> None:
-        """Stay this far behind the clock."""
+        """Stay a lag in ms behind the clock."""
         self._lag_ms = lag_ms
 
     def on_periodic_emit(self, now_ms: int) -> int | None:
@@ -153,11 +161,11 @@ def generator_of(watermark: Watermark) -> Generator:
 
 
 class IdlenessTimer:
-    """Whether a source partition has been silent for longer than a timeout, checked only on ticks.
+    """Decides on ticks whether a source partition has been silent for longer than a timeout.
 
-    The first tick after a record sees activity; the first quiet tick starts the timer at that tick,
-    and the partition is idle at the first later quiet tick that is *more* than the timeout after
-    it. Flink: `WatermarksWithIdleness.IdlenessTimer`.
+    At the first tick after a record the partition is active. The next tick without a new record
+    starts the timer, and the partition is idle at the first such tick that is *more* than the
+    timeout later. Flink: `WatermarksWithIdleness.IdlenessTimer`.
     """
 
     def __init__(self, timeout_ms: int) -> None:
@@ -167,7 +175,7 @@ class IdlenessTimer:
         self._quiet_since_ms: int | None = None
 
     def activity(self) -> None:
-        """Note that a record has come: at the next tick the partition is active."""
+        """Note a record: at the next tick the partition is active."""
         self._active = True
 
     def check_if_idle(self, now_ms: int) -> bool:

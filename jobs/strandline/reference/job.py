@@ -1,4 +1,4 @@
-"""A running job: its inputs on the clock of arrivals, and its operator."""
+"""A running job: its inputs, whose clock is the arrival times of the records, and its operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strandline.spec.watermark import Watermark
 
 
 class Input:
-    """One input: its channels, and the ticks at which they are probed."""
+    """One input: its channels, and the ticks of periodic emission at which they are probed."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class Input:
 
         Args:
             source: the source in the pipeline's file.
-            watermark: its watermark strategy.
-            channels: its channels.
-            start_ms: when the clock starts.
+            watermark: the watermark strategy of the source.
+            channels: the channels of the source.
+            start_ms: when the clock starts, in ms.
         """
         interval_ms = watermark.interval_ms
         self.channels = channels
@@ -46,11 +46,11 @@ class Input:
         self.next_tick_ms = start_ms + (interval_ms or 0)
 
     def stamped(self, record: Record) -> Record:
-        """The record with its event time: ingestion sets it."""
+        """The record, with its arrival as event time if the strategy is ingestion time."""
         return replace(record, ts_ms=record.arrival_ms) if self._arrival_is_event_time else record
 
     def finish(self, retired_ms: int) -> list[str]:
-        """End the channels that are retired at an instant, and their names."""
+        """End the channels that are retired at an instant, and return their names."""
         ending = [channel for channel, at_ms in self.retired.items() if at_ms == retired_ms]
         for channel in ending:
             del self.retired[channel]
@@ -58,7 +58,7 @@ class Input:
         return ending
 
     def is_due(self, until_ms: int) -> bool:
-        """Whether a tick up to `until_ms` may emit something."""
+        """Whether a tick up to an instant, inclusive, may emit something."""
         due = self._ticks is not None and self.next_tick_ms <= until_ms
         return due and not self.channels.is_settled
 
@@ -75,14 +75,14 @@ class Input:
 
 
 class Job(ABC):
-    """Feeds the records of one input or two to an operator, each at its arrival."""
+    """A job that passes the records of one input or two to an operator, each at its arrival."""
 
     def __init__(self, pipeline: str, inputs: Mapping[str, Input]) -> None:
-        """Start.
+        """Start at the clock's start, without a record.
 
         Args:
-            pipeline: its name, for errors.
-            inputs: the inputs by the name in their records, in probe order.
+            pipeline: the name of the pipeline, for errors.
+            inputs: the inputs by the name in their records, in the order in which ticks run.
         """
         self._pipeline = pipeline
         self._inputs = inputs
@@ -131,11 +131,11 @@ class Job(ABC):
 
     @property
     def violations(self) -> int:
-        """The number of records that broke the order that their generator assumes."""
+        """The number of records below an earlier one, where a generator assumes ascending times."""
         return sum(given.channels.violations for given in self._inputs.values())
 
     def _retire(self, *, until_ms: int) -> None:
-        """End the channels retired by then, each at the millisecond before its retirement."""
+        """End the channels retired by an instant, each 1 ms before its retirement."""
         ends = [
             (at_ms, name)
             for name, given in self._inputs.items()
@@ -148,7 +148,7 @@ class Job(ABC):
             self._apply(name, caused, Origin(at_ms - 1, Cause.RECORD))
 
     def _run_ticks(self, *, until_ms: int) -> None:
-        """Run the ticks that are due, the one at `until_ms` included, in order of time."""
+        """Run the ticks up to an instant, inclusive, in order of time."""
         while due := [item for item in self._inputs.items() if item[1].is_due(until_ms)]:
             name, given = min(due, key=lambda item: item[1].next_tick_ms)
             origin = Origin(given.next_tick_ms, Cause.TICK)
@@ -157,9 +157,9 @@ class Job(ABC):
             given.pass_over(until_ms)
 
     def _receive(self, instant: tuple[Record, ...]) -> None:
-        """Process the records of an instant; their effects become visible after all of them.
+        """Process the records of an instant, and then the watermarks that they offer at once.
 
-        A channel that ends with the millisecond ends here, unless instants include a sequence.
+        A channel that ends with this millisecond ends here too, unless instants have a sequence.
         """
         origin = Origin(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
         for name, given in self._inputs.items():

@@ -26,7 +26,7 @@ from strandline.spec.join import (
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A joined left and right record, and when they were joined."""
+    """A left and a right record that were joined, the watermark then, and the origin."""
 
     left: Record
     right: Record
@@ -41,14 +41,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairReplay:
-    """The whole answer of an interval join, in the order in which it happened.
+    """Everything that a Flink job of an interval join has emitted, in order, and its last state.
 
     Attributes:
         watermarks: every advance of the combined watermark of both inputs.
         input_watermarks: every advance of an input's own watermark, by the name of the input.
         input_status: every change of an input between idle and active, by its name.
         pairs: every pair.
-        late: the records behind the watermark: neither joined nor kept.
+        late: the records whose event time was below the watermark: neither joined nor kept.
         kept: the records still in state, by input.
         final_watermark_ms: the watermark at the end; MIN_WATERMARK: none yet.
     """
@@ -72,9 +72,9 @@ def replay_windows_of_two(
 ) -> Replay:
     """The answer of a Flink job of windows over two inputs; arguments and errors as for `replay`.
 
-    Each record names its `input`; ids are unique over both. There is one valve over the left
-    channels, then the right ones, so a slow side holds back both. A join fires only if both sides
-    have a record, each time with all their pairs.
+    Each record has its `input`; ids are unique over both. One `StatusWatermarkValve` combines the
+    left channels and then the right ones, so a slow side holds back both. A join fires only if both
+    sides have a record, each time with all pairs of them.
     """
     refuse_endless_firing(spec, end_of_input=end_of_input)
     valve = StatusWatermarkValve()
@@ -94,7 +94,7 @@ def replay_interval_join(
 ) -> PairReplay:
     """The answer of a Flink job of an interval join; arguments and errors as for `replay`.
 
-    Each record names its `input`; ids are unique over both. Each input has its own valve, and the
+    Each record has its `input`; ids are unique over both. Each input has its own valve, and the
     join's watermark is the minimum over the inputs that are not idle.
     """
     inputs = {name: _input(spec.sources, name, start_ms, StatusWatermarkValve()) for name in SIDES}
@@ -152,7 +152,7 @@ class _IntervalJoin(Job):
                 self._pairs.append(Pair(left, right, watermark_ms, origin))
         self._kept[record.input, record.key].append(record)
         expiry_ms = record.ts_ms + max(self._join.upper_ms if is_left else -self._join.lower_ms, 0)
-        # Flink lets go of a side's key by event time, all records of one together
+        # Flink's state of a side and a key is a map by event time, cleaned up time by time
         instant = TimeWindow(record.ts_ms, record.ts_ms + 1)
         self._expiries.register(Timer(expiry_ms, instant, (record.input, record.key)))
 

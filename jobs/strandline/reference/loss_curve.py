@@ -1,4 +1,4 @@
-"""The loss curve record by record: how late each record is for its newest window, with bound 0."""
+"""The loss curve, record by record: how late each record is for its newest window with bound 0."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def loss_curve(
 ) -> LossCurve:
     """The number of records lost at each sum of bound and allowed lateness.
 
-    A record is lost if the watermark with bound 0, just before the record, is at or past the last
-    millisecond of its newest window plus the sum.
+    A record is lost at a sum if the watermark just before the record, computed with bound 0, is at
+    least the last millisecond of the record's newest window plus the sum.
 
     Args:
         spec: the pipeline, with windows on a grid without gaps; its own bound is ignored.
@@ -64,7 +64,7 @@ class _LatenessJob(Job):
         self.lateness_ms: list[int] = []
 
     def process(self, record: Record, origin: Origin) -> None:
-        """Collect the lateness of a record; below 0: it is on time without bound and lateness."""
+        """Collect the lateness of a record in ms; below 0: no bound and no lateness is needed."""
         if not self._is_counted(record):
             return
         newest = self._assigner.windows_of(record.ts_ms)[0]

@@ -46,15 +46,15 @@ class Record:
 
     @property
     def place_in_instant(self) -> int:
-        """Its sequence; a record without one comes first."""
+        """The sequence; for a record without one the least long, so that it comes first."""
         return MIN_WATERMARK if self.sequence is None else self.sequence
 
 
 def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Record, ...]]:
-    """The records by instant; inside it by ascending event time, session gap, record id.
+    """The records of each *instant*, in order, by ascending event time, session gap, record id.
 
-    An instant is an arrival, or an (arrival, sequence) where the pipeline has a `sequence`. The
-    watermark before the instant decides about all its records.
+    An instant is an arrival time, or a pair (arrival time, sequence) where the pipeline has a
+    `sequence`. The watermark just before an instant decides whether its records are late.
     """
 
     def instant(record: Record) -> tuple[int, int]:

@@ -55,7 +55,7 @@ def replay(
         records: its well-formed records, in any order; each id once.
         start_ms: when the job's clock started: ticks come at `start_ms + k * interval`, k >= 1.
         horizon_ms: only records and ticks before it count; None: everything up to the last record.
-        end_of_input: whether the input has ended there: every channel then gets MAX_WATERMARK.
+        end_of_input: whether the input ends at the horizon: every channel emits MAX_WATERMARK.
 
     Raises:
         InputError: a record's channel is not one of the pipeline's channels; or the input ends
@@ -91,10 +91,10 @@ def input_of(
 
     Args:
         source: the source.
-        watermark: its watermark strategy.
+        watermark: the watermark strategy of the source.
         start_ms: when the job's clock starts.
-        valve: the valve of one of two inputs, of which a source of splits is one channel; None: a
-            single input's own.
+        valve: the valve that combines the channels of both inputs, where there are two; None: the
+            input has a valve of its own. With `combine: splits`, the source is one channel of it.
         name: the name of one of two inputs; "" for a single input.
     """
     declared = source.declared_channels or ()
@@ -113,8 +113,8 @@ class WindowJob(Job):
         """A job that has not run.
 
         Args:
-            spec: its windows.
-            inputs: by their names.
+            spec: the pipeline of the windows.
+            inputs: the inputs by their names.
         """
         super().__init__(spec.pipeline, inputs)
         self._stage = WindowStage(spec)
@@ -134,7 +134,7 @@ class WindowJob(Job):
 
 
 class WindowStage:
-    """A pipeline's windows: processes records and watermarks, and collects the answer."""
+    """The window operator of a job: processes records and watermarks, and collects the answer."""
 
     def __init__(self, spec: WindowedSpec) -> None:
         """Start empty."""

@@ -1,4 +1,4 @@
-"""The window operator for sessions, which merge."""
+"""The window operator for session windows, which merge."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class SessionOperator(WindowOperator):
     """Sessions: a record's window is merged with all windows that it overlaps or touches.
 
     Lateness is decided after merging: an open session accepts a record that would be too late by
-    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`; it forgets the records of a
-    merged session whose start and end a record's own window has: here the session keeps them.
+    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`. One difference: if a session is
+    the result of a merge, and the own window of a later record has exactly its start and end, Flink
+    forgets the records of the session; here it keeps them.
     """
 
     def __init__(self, gap_ms: int | None, **how: Any) -> None:
@@ -45,7 +46,7 @@ class SessionOperator(WindowOperator):
         return self._accepted(window), list(self._accept(record, window))
 
     def panes(self) -> list[Pane]:
-        """The sessions still in state, including emptied ones, which still merge."""
+        """The sessions still in state, also without a record: even an emptied session merges."""
         return self._panes()
 
     def _merge(self, key: tuple[Any, ...], parts: list[TimeWindow], window: TimeWindow) -> None:
@@ -60,7 +61,7 @@ class SessionOperator(WindowOperator):
             merged.members += state.members
             merged.fired += state.fired
             merged.fired_ids |= state.fired_ids
-        # Flink's order is that of a hash table; this is the one that it has most often
+        # Flink's order follows a hash table; the order of arrival is the most frequent one
         merged.members.sort(key=lambda record: self._places[record.record_id])
 
     def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:

@@ -1,4 +1,4 @@
-"""Splits of one source, combined without a valve of their own, with other rules of idleness."""
+"""Splits of one source, combined inside the source, without a valve and by other idleness rules."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class SplitsOfOneSource(Combiner):
 
         Args:
             watermark: the strategy of each split.
-            splits: their names.
+            splits: the names of the splits.
             valve: a valve shared with another input, of which the source is one channel; None: the
-                source's signals are those of the input.
+                source is the only input.
             input_name: the name of the source's channel in the valve.
         """
         self._parts: dict[str, PartialWatermark] = {}
@@ -89,9 +89,9 @@ class SplitsOfOneSource(Combiner):
             yield from self._mark_idle()
 
     def end(self) -> Iterator[Signal]:
-        """End the input with one MAX_WATERMARK.
+        """End the input with one MAX_WATERMARK; if the source is idle, Flink drops it.
 
-        Flink drops it if the source is idle: then nothing fires.
+        Then nothing fires.
         """
         if not self._idle:
             yield from self._emit(MAX_WATERMARK)
@@ -102,7 +102,7 @@ class SplitsOfOneSource(Combiner):
         return self._main.is_settled and super().is_settled
 
     def _merge(self) -> Iterator[Signal]:
-        """Flink: `updateCombinedWatermark`."""
+        """Combine the splits. Flink: `WatermarkOutputMultiplexer#updateCombinedWatermark`."""
         merged_ms = self._combined.update(self._parts.values())
         if merged_ms is not None:
             self._splits_idle = False
@@ -126,7 +126,7 @@ class SplitsOfOneSource(Combiner):
             yield from self._signal("idle")
 
     def _signal(self, signal: Signal) -> Iterator[Signal]:
-        """A signal of the source, through the valve if there is one."""
+        """The signals that the windows receive if the source emits one: through a valve, if any."""
         return (
             iter((signal,)) if self._valve is None else self._valve.take(self._input_name, signal)
         )

@@ -53,9 +53,12 @@ class QuarantineRow:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRow:
-    """A row of `completeness`: a slot with a record, over all keys; gaps are listed elsewhere.
+    """A row of `completeness`: counts of the records of a *slot*, over all keys.
 
-    `unfired`: the records that were dropped with the window before they were in a firing.
+    A slot is a window over all keys; for sessions, which lie anywhere, an interval of the calendar.
+    Slots without a record are listed by `Tables.gaps`.
+
+    `unfired`: the number of records that were dropped with the window before a firing had them.
     """
 
     window: TimeWindow
@@ -70,10 +73,10 @@ class CompletenessRow:
 
 
 class Tables:
-    """The tables after a replay."""
+    """The published tables of a pipeline, from the answer of its replay."""
 
     def __init__(self, spec: PipelineSpec, replayed: Replay) -> None:
-        """The tables of an answer for a pipeline."""
+        """Use the answer of a replay of a pipeline."""
         window = spec.window
         self._gap: Session | None = window if isinstance(window, Session) else None
         self._calendar: WindowAssigner = (
@@ -112,7 +115,7 @@ class Tables:
         return rows
 
     def quarantine(self) -> list[QuarantineRow]:
-        """Every late record and every record without a window: the late ones first, by refusal."""
+        """Every late record, then every record without a window, each in order of processing."""
         return [
             *(self._refused(refused, Outcome.LATE) for refused in self._replayed.late),
             *(self._refused(refused, Outcome.NO_WINDOW) for refused in self._replayed.no_window),
@@ -175,10 +178,10 @@ class Tables:
         ]
 
     def gaps(self, within: TimeRange, horizon_ms: int) -> list[TimeWindow]:
-        """The gaps that start in a range, as of a horizon.
+        """The gaps that start in a range, by the records that arrived before a horizon.
 
-        An empty slot is a gap if it lies behind the first slot that accepted a record, and either a
-        later slot has a record or a later arrival day ended without one.
+        A gap is a slot without a record after the first slot that accepted one. It is known to be
+        empty because a later slot has a record, or a later arrival day ended without any.
         """
         accepting = [row.window for row in self.completeness() if row.on_time + row.late_accepted]
         if not accepting:
@@ -196,16 +199,16 @@ class Tables:
         ]
 
     def _last_silent_day(self, horizon_ms: int) -> int:
-        """The start of the last completed arrival day without a record, in ms.
+        """The midnight, in ms, that begins the last whole arrival day without a record.
 
-        If there is none, an instant before all times.
+        `LEAST_INSTANT_MS` if there is none.
         """
         arrived = {midnight_before(record.arrival_ms) for record in self._known()}
         over = range(min(arrived), midnight_before(horizon_ms), DAY_MS)
         return max((day_ms for day_ms in over if day_ms not in arrived), default=LEAST_INSTANT_MS)
 
     def slot(self, window: TimeWindow) -> SlotState:
-        """The state of a window, and when the watermark passed its two thresholds."""
+        """The state of a window, and when the watermark reached its end and its cleanup time."""
         cleanup_ms = cleanup_time(
             window.max_timestamp_ms, allowed_lateness_ms=self._allowed_lateness_ms
         )
@@ -218,7 +221,7 @@ class Tables:
         )
 
     def _newest(self, record: Record) -> TimeWindow:
-        """The newest window of a record; for one between two windows, the one before."""
+        """The newest window of a record; if it lies between two windows, the window before it."""
         if self._gap:
             gap_ms = record.gap_ms if self._gap.gap_ms is None else self._gap.gap_ms
             return TimeWindow(record.ts_ms, record.ts_ms + (gap_ms or 0))

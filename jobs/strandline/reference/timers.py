@@ -23,7 +23,7 @@ class EventTimeTimers:
     """The registered timers, in order of time; Flink defines no order among equal times."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without a timer."""
         self._queue: list[Timer] = []
         self._registered: set[Timer] = set()
 

@@ -1,4 +1,4 @@
-"""Triggers: when a window fires, and whether that empties it. Small state machines, as Flink's."""
+"""Triggers: when a window fires, and whether the firing empties it; small state machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TriggerResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerContext:
-    """A window of a key, as its trigger sees it. Flink: `TriggerContext`."""
+    """The window, watermark and timers that a trigger works with. Flink: `TriggerContext`."""
 
     key: tuple[Any, ...]
     window: TimeWindow
@@ -33,7 +33,7 @@ class TriggerContext:
     timers: EventTimeTimers
 
     def register_timer(self, time_ms: int) -> None:
-        """Register a timer: a call when the watermark reaches a time."""
+        """Register a timer: `on_event_time` is called when the watermark reaches a time."""
         self.timers.register(Timer(time_ms, self.window, self.key))
 
     def delete_timer(self, time_ms: int) -> None:
@@ -83,14 +83,14 @@ class EventTimeTrigger(WindowTrigger):
 
 
 class ContinuousEventTimeTrigger(WindowTrigger):
-    """Fires at every multiple of an interval since the first record, at the end, then when late.
+    """Fires at multiples of an interval, at the window's end, and then with each late record.
 
-    The first record to arrive sets the next time, even if a later one has an earlier event time.
-    Flink: `ContinuousEventTimeTrigger`.
+    The first record to arrive registers the next multiple after its event time, even if a later
+    record has an earlier event time. Flink: `ContinuousEventTimeTrigger`.
     """
 
     def __init__(self, interval_ms: int) -> None:
-        """Fire at multiples of this."""
+        """Fire at the multiples of an interval in ms."""
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
 
@@ -129,10 +129,10 @@ class ContinuousEventTimeTrigger(WindowTrigger):
 
 
 class CountTrigger(WindowTrigger):
-    """Fires after every so many records; never at the end. Flink: `CountTrigger`."""
+    """Fires whenever a number of records has come; never at the end. Flink: `CountTrigger`."""
 
     def __init__(self, most: int) -> None:
-        """A trigger that fires after so many records."""
+        """Fire after a number of records."""
         self._most = most
         self._count = 0
 
@@ -156,12 +156,12 @@ class DeltaTrigger(WindowTrigger):
     """
 
     def __init__(self, threshold: float) -> None:
-        """A trigger that fires beyond this distance, strictly."""
+        """Fire if the distance is larger than a threshold."""
         self._threshold = threshold
         self._reference: float | None = None
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Compare with the reference: the first value, then each that fired."""
+        """Compare a value with the last one that fired, and before that with the first one."""
         value = _value(record)
         if self._reference is None:
             self._reference = value
@@ -175,7 +175,7 @@ class NeverTrigger(WindowTrigger):
     """Never fires. Flink: `NeverTrigger`."""
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Continue: it never fires."""
+        """Return CONTINUE."""
         return TriggerResult.CONTINUE
 
 
@@ -256,7 +256,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 def _java_floor(ts_ms: int, interval_ms: int) -> int:
-    """`ts - ts % interval` as Java counts: towards zero, so that before 1970 it rounds up."""
+    """`ts - ts % interval` by Java's `%`: a time before 1970 is rounded up, towards zero."""
     return abs(ts_ms) // interval_ms * interval_ms * (1 if ts_ms >= 0 else -1)
 
 

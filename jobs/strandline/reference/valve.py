@@ -1,4 +1,4 @@
-"""Combines watermarks: of the channels behind a valve, and of splits or two inputs without one."""
+"""Combined watermarks: of channels by a `StatusWatermarkValve`, of splits or two inputs without."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strandline.model.lateness import MIN_WATERMARK
 
 Status = Literal["idle", "active"]
 Signal = int | Status
-"""A signal of a channel, or of all channels together: a higher watermark, or a change of status."""
+"""The output of a channel, or of all channels combined: a higher watermark in ms, or a status."""
 
 
 @dataclass(slots=True)
@@ -21,10 +21,11 @@ class _Input:
 
 
 class StatusWatermarkValve:
-    """The minimum over the active channels that are not behind; it never falls.
+    """The minimum watermark over the active channels that are aligned; it never decreases.
 
-    An idle channel is excluded. A channel that becomes active behind the valve's watermark stays
-    excluded until it has caught up; a new channel counts at once, and holds the watermark back.
+    An idle channel is excluded. A channel that becomes active again below the valve's watermark is
+    not aligned, and excluded until it has caught up. A new channel counts at once, and holds the
+    watermark back. Flink: `StatusWatermarkValve`.
     """
 
     def __init__(self, channels: Iterable[str] = ()) -> None:
@@ -42,9 +43,9 @@ class StatusWatermarkValve:
         self._inputs[channel] = _Input()
 
     def take(self, channel: str, signal: Signal) -> Iterator[Signal]:
-        """The valve's signals in reaction to a signal of a channel.
+        """Process a signal of a channel, and yield the signals that the valve emits.
 
-        The channel changes while they are consumed: consume all of them before the next call.
+        The state changes while they are consumed: consume all of them before the next call.
         """
         was_idle = self.idle
         if signal == "idle":
@@ -92,7 +93,7 @@ class StatusWatermarkValve:
         return self._emit_least_aligned()
 
     def input_active(self, channel: str) -> None:
-        """Mark a channel active; it counts for the minimum only if it is not behind."""
+        """Mark a channel active; it is aligned only if it is not below the valve's watermark."""
         source = self._inputs[channel]
         if not source.active:
             source.active = True
@@ -117,7 +118,7 @@ class PartialWatermark:
     idle: bool = False
 
     def set_watermark(self, watermark_ms: int) -> bool:
-        """Set a watermark, and whether it is higher than before; any offer ends idleness."""
+        """Set a watermark, which ends idleness; return whether it is higher than before."""
         self.idle = False
         higher = watermark_ms > self.watermark_ms
         self.watermark_ms = max(watermark_ms, self.watermark_ms)
@@ -125,10 +126,10 @@ class PartialWatermark:
 
 
 class CombinedWatermark:
-    """The minimum over the parts that are not idle, or the maximum if all are; it never falls.
+    """The minimum over the parts that are not idle, or the maximum if all are; never decreasing.
 
-    Unlike at a valve, a part that becomes active counts at once, even if it is behind. Flink:
-    `CombinedWatermarkStatus`; 2.2 lets the maximum through if all are idle.
+    Unlike at a valve, a part that becomes active counts at once, even if its watermark is lower
+    than the combined one. Flink 2.2: `CombinedWatermarkStatus`.
     """
 
     def __init__(self) -> None:

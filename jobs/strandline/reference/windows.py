@@ -32,7 +32,11 @@ from strandline.reference.triggers import (
 class WindowState:
     """The state of a window of a key.
 
-    Its records, its firings that are still complete, its trigger.
+    Attributes:
+        trigger: its trigger, with the trigger's state.
+        members: its records, in order of arrival.
+        fired: its firings whose records are all still in the window.
+        fired_ids: the ids of the records that were in a firing, or were evicted before one.
     """
 
     trigger: WindowTrigger
@@ -41,7 +45,10 @@ class WindowState:
     fired_ids: set[str] = field(default_factory=set)
 
     def keep(self, members: list[Record]) -> None:
-        """Keep only some records; firings with a removed one are not superseded any more."""
+        """Keep only some records; earlier firings with a removed one leave `fired`.
+
+        So no later firing supersedes them.
+        """
         removed = {r.record_id for r in self.members} - {r.record_id for r in members}
         self.members = members
         if removed:
@@ -69,8 +76,8 @@ class WindowOperator(ABC):
         Args:
             allowed_lateness_ms: how long a window is kept after its end.
             trigger: makes a fresh trigger for each window of a key.
-            evict_before: the records that a window keeps, applied before it fires.
-            evict_after: the same, applied after it has fired.
+            evict_before: gives the records that stay in a window, before it fires; None: all.
+            evict_after: gives the records that stay in a window after it has fired; None: all.
         """
         self._allowed_lateness_ms = allowed_lateness_ms
         self._trigger = trigger
@@ -84,10 +91,10 @@ class WindowOperator(ABC):
 
     @abstractmethod
     def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
-        """Process a record: its outcome, and the panes that it fires, newest window first."""
+        """Process a record; its outcome, and the firings that it causes, newest window first."""
 
     def advance(self, watermark_ms: int) -> Iterator[FiredPane]:
-        """Fire the timers that a new watermark reaches: the fired panes, in order of time."""
+        """Fire the timers that a new watermark reaches, and yield the firings, in order of time."""
         before_ms, self.watermark_ms = self.watermark_ms, watermark_ms
         for timer in self._timers.pop_reached(watermark_ms):
             key, window = timer.key, timer.window
@@ -211,26 +218,26 @@ class WindowOperator(ABC):
         return Outcome.LATE_ACCEPTED if self._has_ended(newest) else Outcome.ON_TIME
 
     def _refused(self, record: Record) -> Outcome:
-        """The outcome of a refused record.
+        """The outcome of a record that no window accepted: LATE, or NO_WINDOW if it is not late.
 
-        Flink: `isElementLate` wraps where `cleanupTime` saturates.
+        Flink: `WindowOperator#isElementLate`, whose sum wraps around where `cleanupTime` saturates.
         """
         limit_ms = wrapping_add(record.ts_ms, self._allowed_lateness_ms)
         return Outcome.LATE if limit_ms <= self.watermark_ms else Outcome.NO_WINDOW
 
 
 class GridWindowOperator(WindowOperator):
-    """Windows on a grid, of which each accepts, fires and is cleaned up by itself: none merge."""
+    """The operator of windows that do not merge: tumbling, sliding and cumulative ones."""
 
     def __init__(self, assigner: WindowAssigner, **how: Any) -> None:
-        """Assign records by a rule; for all other arguments, see `WindowOperator`."""
+        """Assign records by `assigner`; for all other arguments, see `WindowOperator`."""
         super().__init__(**how)
         self._assigner = assigner
 
     def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
         """Process a record; it is late only if none of its windows accepted it.
 
-        Its outcome is the one in its newest window, or in the newest window that accepted it.
+        The newest window that accepted it decides whether it is on time.
         """
         accepted = [w for w in self._assigner.windows_of(record.ts_ms) if not self._is_late(w)]
         if not accepted:

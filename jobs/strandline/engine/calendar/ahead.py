@@ -1,4 +1,7 @@
-"""Which records arrived ahead of the watermark, by parts of the calendar's slots."""
+"""The records that arrived ahead of the watermark, decided for whole parts of slots.
+
+A record is ahead if the watermark at its arrival was at least 2 ms below the start of its part.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from strandline.model.intervals import TimeRange
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of slots that hold the records of a range of event times, as of a clock.
+    """Parts of slots that hold the records of a range of event times, up to a horizon.
 
     Attributes:
         history: everything observed below the horizon.

@@ -1,13 +1,12 @@
-"""Gaps: empty slots behind the first one that accepted a record.
+"""Gaps: slots (windows over all keys) that are known to be empty.
 
-An empty slot is a gap if it lies behind the first slot that accepted a record, and either a later
-slot has a record or a later arrival day ended without one. A record between two windows counts in
-the slot before it, which is then no gap.
+A slot without a record is a gap if it lies after the first slot that accepted a record, and either
+a later slot has a record or a later arrival day ended without one. A record between two windows
+counts in the slot before it, which is then no gap.
 
-More than `MOST_LISTED` consecutive gaps are one row for each state: a clock that is years slow
-leaves one row, not thousands. The rows depend on the arrivals alone, so they are the same however
-runs divide the range. Therefore a run lists all gaps around the slots that it rebuilds, also
-outside its range.
+More than `MOST_LISTED` consecutive gaps are one row for each state: a record with a wrong clock,
+years away, causes one row and not thousands. The rows must be the same however runs divide the
+history. Therefore a run lists all gaps next to the slots that it rebuilds, also outside its range.
 """
 
 from __future__ import annotations
@@ -79,10 +78,10 @@ class Gaps:
     def counts(
         self, within: TimeRange, filled: Collection[int], known: Iterable[TimeRange]
     ) -> tuple[int, int]:
-        """The number of windows of a range that are gaps, and of those that are known.
+        """The number of gaps in a range, and the number of the gaps that are known.
 
         Args:
-            within: where they start.
+            within: the range of window starts.
             filled: the ids of the windows in it that have a record.
             known: disjoint ranges; a gap is known if it lies whole in one of them.
         """
@@ -127,7 +126,7 @@ class Gaps:
         return first is not None and first[0] <= window
 
     def listed(self, rows: Iterable[range]) -> Iterator[pd.DataFrame]:
-        """Runs of gaps as rows, placed like slots; at most `AT_ONCE` rows in a DataFrame.
+        """Rows for runs of gaps, with the columns of slots; at most `AT_ONCE` rows in a DataFrame.
 
         Args:
             rows: the runs in order, disjoint.
@@ -164,9 +163,9 @@ class Gaps:
             yield of_state[0].start, sum(map(len, of_state))
 
     def _of_one_state(self, row: range) -> Iterator[tuple[str, range]]:
-        """The rows of a run of gaps by state, if the input of all its windows ends, or of none.
+        """The parts of a run of gaps that have one state each, with the state; older ones first.
 
-        Older windows close first.
+        The input of all windows of the run must have ended, or of none.
         """
         first, last = slot_times([row[0], row[-1]], self.history, self.clock)["state"]
         if first == last:
@@ -201,7 +200,7 @@ class Gaps:
         return range(start, max(start, stop), self.history.grid.step_ms)
 
     def _first_of_row(self, window: int) -> int:
-        """The first of the empty windows just before a window; itself if there are none."""
+        """The first of the empty windows just before a window; the window itself if none is."""
         step = self.history.grid.step_ms
         if window - step not in self._possible or self.has_record(window - step):
             return window
@@ -216,7 +215,7 @@ class Gaps:
         return self._possible.stop if first is None else min(first[0], self._possible.stop)
 
     def _windows_of(self, ts_ms: int) -> tuple[int, int]:
-        """The oldest and newest window of an event time; between two, both are the one before."""
+        """The oldest and newest window of an event time; between two windows, the window before."""
         grid = self.history.grid
         oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
         return min(int(oldest[0]), int(newest[0])), int(newest[0])

@@ -1,4 +1,4 @@
-"""A long range in pieces, which give the same rows as one rebuild of the whole range."""
+"""A long range as several ranges, whose rebuilds give the rows of a rebuild of the whole range."""
 
 from __future__ import annotations
 

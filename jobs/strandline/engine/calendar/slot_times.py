@@ -1,4 +1,4 @@
-"""The instants at which windows fire and close, as of a clock."""
+"""The instants at which windows fire and close, as far as they are known at a horizon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _EndOfInput:
-    """When the input of some windows ends, by `--close`.
+    """The end of the input of some windows, by `--close`.
 
     Attributes:
         now: whether the input of a window ends at the horizon, channel by channel.
@@ -60,7 +60,7 @@ class _Reached:
     """When the watermark reaches some thresholds, so that windows fire or close.
 
     Attributes:
-        seen_from: the first instant whose records see the threshold reached.
+        seen_from: the first instant whose records arrive after that.
         rank: the rank of the watermark advance at that instant; END_RANK: the input had ended.
         at_ms: the millisecond of the advance; masked: not before the horizon.
     """
@@ -108,7 +108,10 @@ def _reached(
     clock: Clock,
     never: Mask | None = None,
 ) -> _Reached:
-    """When the watermark reaches thresholds, or the input ends; `never` masks unreachable ones."""
+    """When the watermark reaches thresholds, or the input ends.
+
+    `never`: whether each threshold cannot be reached at all, such as a cleanup time after all time.
+    """
     axis = history.axis
     seen, rank = history.crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:

@@ -30,14 +30,15 @@ _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
 
 @dataclass(frozen=True)
 class Calendar:
-    """The windows that hold the records of some cells, as of a clock.
+    """The windows with records of some ranges, over all keys, up to a horizon.
 
-    A record is counted in its newest window; a record between two windows in the one before.
+    They are computed from the cells of the timeline, not from records. A record is counted in its
+    newest window; a record between two windows in the window before.
 
     Attributes:
         history: everything observed below the horizon.
         clock: the horizon and the inputs that have ended.
-        cells: all cells of the windows that will be asked for, with their PANE and windows.
+        cells: all cells of the windows that will be queried, with their PANE and windows.
     """
 
     history: History
@@ -59,9 +60,10 @@ class Calendar:
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """Every window that has a record, or is the one before a record between two windows.
+        """Every window that has a record, or comes just before a record between two windows.
 
-        Columns: `window_id`, `channels_heard`, `records` (whose newest it is).
+        Columns: `window_id`, `channels_heard` (the channels of its records), `records` (the number
+        of records whose newest window it is).
         """
         cells = self.cells
         counted = cells.groupby("newest_window_id")["records"].sum()
@@ -91,7 +93,7 @@ class Calendar:
         return self.slots((windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop))
 
     def slots(self, chosen: pd.Series[bool]) -> pd.DataFrame:
-        """The slots of some rows of `windows`."""
+        """Some rows of `windows` in the form of `starting_in`."""
         slots = self.windows[chosen.astype(bool)].reset_index(drop=True)
         ids = slots["window_id"].astype("int64").to_numpy()
         slots["slot_ms"] = self.history.grid.starts_of(ids)
@@ -119,7 +121,7 @@ class Calendar:
 
         Columns: `pane_ms`, `oldest_id`, `newest_id` (inside the range), `newest_window_id` (inside
         or not); `sure_before`: the instant from which the oldest has fired; `newest_close_from`:
-        where the newest window, inside or not, closes.
+        the instant from which the newest window, inside or not, is closed.
         """
         ids = self.history.grid.ids_within(within)
         panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
@@ -160,7 +162,7 @@ class Calendar:
         axis, step_ms = self.history.axis, self.history.grid.step_ms
         ends = (panes["pane_ms"] + step_ms).tolist()
         closes = [axis.arrival_of(int(instant)) for instant in panes["close_from"]]
-        # what never closes does so after every arrival
+        # a window that never closes counts as closed after every arrival
         delays = (
             min(at, END_OF_INSTANTS_MS) - end + 1 for at, end in zip(closes, ends, strict=True)
         )
@@ -177,13 +179,13 @@ def with_windows(cells: pd.DataFrame, history: History) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class OlderWindows:
-    """Windows that start before an instant and have records that arrived on later days.
+    """The windows before a rebuilt range that have records which arrived since a midnight.
 
-    A late record whose newest window is in a range may have missed windows that start before it.
+    Such a record may be late for them, also if its newest window starts in the range.
 
     Attributes:
-        ids: of the windows.
-        records: how many of these records are counted in windows before the instant.
+        ids: the ids of the windows.
+        records: the number of these records whose newest window starts before the range.
     """
 
     ids: frozenset[int] = frozenset()
@@ -205,7 +207,7 @@ class OlderWindows:
             before_ms: the instant.
             since_ms: the midnight.
             too: the starts of further windows to include.
-            kept: ranges of window starts to leave out, with the records counted in these windows.
+            kept: ranges of windows that stay as published: they are left out with their records.
         """
 
         def are_older(starts_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -222,7 +224,7 @@ class OlderWindows:
         )
 
     def starts(self, grid: Grid) -> list[TimeRange]:
-        """Ranges that hold the starts of these windows; distant starts lie in separate ranges."""
+        """Ranges that cover the starts of these windows; distant starts lie in separate ranges."""
         ids = np.array(sorted(self.ids), dtype=np.int64)
         return ranges_around(grid.starts_of(ids).tolist())
 

@@ -1,1 +1,1 @@
-"""Everything observed below a horizon, and which part of it a question needs."""
+"""Everything observed of a pipeline below a horizon, and the part of it that a query needs."""

@@ -1,4 +1,4 @@
-"""Which arrival days, and which part of them, a question needs: by the facts of days alone."""
+"""The arrival days whose cells or records a query needs, from the facts of the days alone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DaysToRead:
 
     @cached_property
     def day_map(self) -> pd.DataFrame:
-        """The day map, with the midnight of each arrival day as `arrived_ms`."""
+        """`Timeline.day_map`, with the midnight of each arrival day as `arrived_ms`."""
         map_of_days = self.timeline.day_map
         arrived = map_of_days["arrival_date"].map(midnight_of)
         return map_of_days.assign(arrived_ms=arrived.astype("int64"))
@@ -85,7 +85,7 @@ class DaysToRead:
         return self.day_map[inside.astype(bool)]
 
     def of_events(self, events: TimeRange, until_ms: int = END_OF_INSTANTS_MS) -> list[date]:
-        """The arrival days, of those before an instant, that may have an event time of a range."""
+        """The arrival days before an instant that may have a record with event time in a range."""
         rows = self.rows_of(events)
         return sorted(rows.loc[rows["arrived_ms"] < until_ms, "arrival_date"].unique())
 
@@ -113,9 +113,9 @@ class DaysToRead:
         return min(self.grid.starts_of(int(oldest[0])), self.grid.newest_starts(least_ms))
 
     def slots_named(self, within: TimeRange) -> frozenset[int]:
-        """The slots in a range that the day map itself identifies, by their starts.
+        """The starts of the slots in a range that surely have a record, by the day map alone.
 
-        They hold the first and the last record of an event date on an arrival day.
+        They are the slots of the first and the last record of each event date on each arrival day.
         """
         ts_ms = self.day_map[["least_ts_ms", "largest_ts_ms"]].to_numpy(dtype="int64").ravel()
         starts = np.unique(self.grid.newest_starts(ts_ms))
@@ -136,9 +136,9 @@ class DaysToRead:
         return TimeRange(int(least), int(largest) + 1)
 
     def first_start_after(self, ts_ms: int) -> int:
-        """The start of the first window after every window of an event time.
+        """The start of the first window that starts after all windows of an event time.
 
-        For sessions, the first slot after any slot that a record of that time alone can reach.
+        For sessions, the first slot after the session of a single record of that event time.
         """
         if self.spec.window.merging:
             end_ms = self.last_end(ts_ms + 1)
@@ -146,9 +146,10 @@ class DaysToRead:
         return self.grid.newest_starts(ts_ms) + self.grid.span_ms
 
     def first_reaching(self, instant_ms: int) -> int:
-        """A lower bound of the event times of records whose own session reaches an instant.
+        """A lower bound, in ms, of the event times of records whose own session reaches an instant.
 
-        It is the instant itself if no such session exists, and comes from the day map.
+        A record's own session is `[event time, event time + gap)`. If no such session exists, it is
+        the instant itself.
         """
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
@@ -157,7 +158,7 @@ class DaysToRead:
         return instant_ms if pd.isna(least) else min(instant_ms, int(least))
 
     def last_end(self, before_ms: int) -> int:
-        """An upper bound of the ends of the sessions that records before an instant form alone."""
+        """An upper bound of the ends of the own sessions of records before an instant."""
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
             return min(before_ms + gap_ms, END_OF_INSTANTS_MS)
@@ -165,9 +166,9 @@ class DaysToRead:
         return max([before_ms, *self._ends[begun].tolist()])
 
     def last_end_of_arrivals(self, until_ms: int) -> int:
-        """The last end of the sessions that records which arrived before an instant form alone.
+        """An upper bound of the ends of the own sessions of records that arrived before an instant.
 
-        Those of the whole arrival day of the instant count; `LEAST_INSTANT_MS`: there are none.
+        All records of the instant's arrival day count; `LEAST_INSTANT_MS`: there are none.
         """
         gap_ms, arrived = gap_of(self.spec), self.between(None, until_ms)
         ends = self._ends[arrived.index] if gap_ms is None else arrived["largest_ts_ms"] + gap_ms

@@ -1,4 +1,4 @@
-"""Everything observed below a horizon, in the form that a run uses."""
+"""The history of a pipeline: everything observed below a horizon, in the form that a run uses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class History:
         spec: the pipeline.
         axis: the axis of instants.
         timeline: the observations of the arrival days below the horizon.
-        crossings: when the combined watermark reached thresholds.
+        crossings: when the combined watermark reached (crossed) thresholds.
         upstream: the pipeline whose watermark is used, if the records are results of its windows.
     """
 
@@ -121,16 +121,17 @@ class History:
             for day in days
             if axis.first_of(midnight_of(day)) <= last and axis.end_of(day) >= first
         }
-        if clock.ends_by_channel:  # it advances to what the channels that have not ended offer
+        if clock.ends_by_channel:  # it advances to the least of the channels that have not ended
             rising.add(last_day_before(clock.horizon_ms))
         return sorted(rising)
 
     def in_probe_order(self, records: DataFrame) -> History:
-        """The history with its channels in probe order, even if several joined at one instant.
+        """The history with its channels in the order in which ticks probe them.
 
-        The timeline has the instant of a channel's first record, not its sequence and event time.
-        They matter only for what a firing reports, and only where several channels joined at one
-        instant; then the first records are looked up.
+        A channel joins the order with its first record. Of that record, the timeline has only the
+        instant. Where several channels joined at one instant, their first records are read, since
+        sequence and event time decide. This order matters only for the watermarks that firings
+        report.
 
         Args:
             records: the landing as `read_records` reads it, at least of the days on which a channel

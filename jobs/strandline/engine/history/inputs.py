@@ -108,7 +108,7 @@ def events_of_pairs(spec: JoinedSpec, within: TimeRange) -> TimeRange:
 
 
 def _longest_kept_ms(spec: JoinedSpec) -> int:
-    """How long after its event time, in ms, a record of either side waits for partners."""
+    """The longest time, in ms, from a record's event time to a later partner's, on either side."""
     return min(max(spec.kept_ms.values()), WIDEST_MS)
 
 
@@ -116,7 +116,7 @@ def _longest_kept_ms(spec: JoinedSpec) -> int:
 class OfInput(OverTimeline):
     """The part of a timeline of two inputs that belongs to one of them: see `Timeline`.
 
-    The day map is of both inputs, so a day may be asked for on which this input has no record.
+    The day map has the days of both inputs, so this input may have no record on a queried day.
 
     Attributes:
         name: the name of the input.

@@ -1,4 +1,7 @@
-"""Observations of arrivals: the cells, the steps where channels go idle, and violations."""
+"""The observation of arrivals: cells, the watermark's steps if channels go idle, and violations.
+
+A *step* is an advance of the combined watermark: its position and its value.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ class ObservedDay:
 
     Attributes:
         day: the day.
-        steps: the steps that are kept with it; columns `STEP_COLUMNS`.
-        carried: the state of the source at its end, or at the horizon if that is earlier.
+        steps: the steps that are stored with the day; columns `STEP_COLUMNS`.
+        carried: the state of the source at the end of the day, or at an earlier horizon.
         name: the name of the source; empty: it is the only one.
     """
 

@@ -1,1 +1,1 @@
-"""Channels that can go idle: their activity, when they were idle, and the watermark's steps."""
+"""Channels that can go idle: their activity, their idle periods, and the watermark's steps."""

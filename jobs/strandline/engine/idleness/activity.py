@@ -1,4 +1,7 @@
-"""The activity of channels that can go idle: the ticks that show their records, and the offers."""
+"""The activity of channels that can go idle: ticks on which records count, and watermarks offered.
+
+A record counts (*becomes visible*) on the first tick after its arrival.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class Activity:
             `before_ms` (the tick of the record before it; null: none on that day), `candidate_ms`
             (the largest candidate offered at the tick; null: none).
         at_once: `arrival_date`, `channel`, `seen_from`, `candidate_ms`: offers visible at once.
-        first: `arrival_date`, `channel`, `instant`, `sequence`, `ts_ms` of the day's first record;
+        first: `arrival_date`, `channel`, `instant`, `sequence`, `ts_ms` of a day's first record;
             for discovered channels only.
     """
 
@@ -42,7 +45,7 @@ class Activity:
 
     @property
     def parts(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-        """All of its tables."""
+        """All three tables."""
         return self.on_ticks, self.at_once, self.first
 
     def of(self, day: date) -> Activity:
@@ -101,7 +104,7 @@ def observe_activity(records: DataFrame, spec: PipelineSpec, rules: IdlenessRule
 
 
 def _at_once(records: DataFrame) -> pd.DataFrame:
-    """The rising offers of punctuated records, and the first offer before each tick."""
+    """The watermarks of punctuated records: each new highest of a day, and each tick's first."""
     of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.INSTANT)
     offers = (
         records.where(F.col(c.CANDIDATE).isNotNull())

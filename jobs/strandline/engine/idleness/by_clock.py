@@ -1,8 +1,8 @@
-"""The steps of the combined watermark where ticks alone decide.
+"""The steps of the combined watermark where it follows the clock.
 
-On each tick every channel that is not idle offers the clock minus the lag, so the combined
-watermark advances on every tick on which a channel offers. Between two changes of status, all ticks
-are one row.
+On each tick every channel that is not idle offers the clock minus a lag, so the combined watermark
+advances on every tick on which a channel offers. Between two changes of status, all ticks are one
+row.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class _TickRun:
         first_ms: the first tick.
         last_ms: the last tick.
         offering: the numbers of the channels that offer.
-        awaited: the channels that took part just before the first tick. A valve waits for them on
-            that tick; only there can they differ from `offering`.
+        awaited: the numbers of the channels that were active just before the first tick. A valve
+            waits for them on the first tick; on the other ticks for `offering`.
     """
 
     first_ms: int
@@ -44,7 +44,7 @@ class _TickRun:
 
 @dataclass(frozen=True)
 class _RisingTicks:
-    """Consecutive ticks on each of which the watermark advances, at one rank."""
+    """Consecutive ticks on each of which the watermark advances, each time at the same rank."""
 
     first_ms: int
     last_ms: int
@@ -151,7 +151,7 @@ def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
 
 
 def _advances_of_source(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
-    """The advances of a source of splits, merged at once; its main output too, until idle."""
+    """The advances of a source of splits, and of its main output until that is idle."""
     if run.offering or run.first_ms < rules.main_output_idle_from_ms:
         yield _RisingTicks(run.first_ms, run.last_ms, TICK_RANK)
 
@@ -174,7 +174,7 @@ def _advances_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingT
 
 
 def _step_rows(rising: Iterable[_RisingTicks], ticks: Ticks, lag_ms: int) -> pd.DataFrame:
-    """Tick runs as step rows, one row for each run; an offer of MIN_WATERMARK or below is none."""
+    """Runs of ticks as step rows, one row for each; ticks that offer MIN_WATERMARK are left out."""
     interval_ms, rows = ticks.interval_ms, []
     for run in rising:
         missing_ms = max(MIN_WATERMARK + lag_ms + 1 - run.first_ms, 0)
@@ -189,9 +189,9 @@ def _step_rows(rising: Iterable[_RisingTicks], ticks: Ticks, lag_ms: int) -> pd.
 
 
 def channels_after_ticks(interval: Interval, offering: set[int]) -> tuple[Channel, ...]:
-    """The channels after the ticks.
+    """The channels after the ticks of an interval.
 
-    One that joined after the last tick takes part without an offer.
+    A channel that joined after the last tick is active, without a watermark.
     """
 
     def after(number: int, channel: Channel) -> Channel:

@@ -1,4 +1,4 @@
-"""The steps of the combined watermark where the channels' records decide."""
+"""The steps of the combined watermark where it follows the records of the channels."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def events_of(rules: IdlenessRules, interval: Interval) -> Events:
 def _events_of_channel(
     rules: IdlenessRules, interval: Interval, number: int, received: Received
 ) -> Iterator[Events]:
-    """The events of one channel: it joins, goes idle, offers at once, offers on ticks."""
+    """The events of one channel: it joins, goes idle, offers watermarks at once or on ticks."""
     on_tick, at_once = TICK_RANK + number, number
-    if rules.splits:  # all splits' offers at one position are merged at once
+    if rules.splits:  # the watermarks of all splits at one position are combined in one step
         on_tick, at_once = TICK_RANK, 0
     if interval.is_new(number):
         joins = np.array([received.before.joined_at + 1])
@@ -121,9 +121,9 @@ def _changes_of_splits(
     splits: Splits,
     advances: Advances,
 ) -> Iterator[StatusChange]:
-    """When a source of splits emits the status idle, and active as its watermark advances.
+    """The events at which a source of splits emits idle, or active as its watermark advances.
 
-    The place before the first event is -1. Flink: `ProgressiveTimestampsAndWatermarks`.
+    Flink: `ProgressiveTimestampsAndWatermarks`.
     """
     advanced = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
     goes_idle = _goes_idle(rules, interval, events, splits, advanced)
@@ -146,11 +146,13 @@ def _goes_idle(
     splits: Splits,
     advanced: npt.NDArray[np.int64],
 ) -> list[tuple[float, StatusChange]]:
-    """The places at which all splits of a source and its main output are idle, in order.
+    """The changes to idle of all splits and the main output, each with its place, in order.
 
-    The main output goes idle on one tick, after the splits of that tick. The source goes idle no
-    earlier, and exactly there if all splits are idle by then. A source without any split by
-    its first tick goes idle there, whatever its main output does.
+    A place is the index of an event; n - 0.5 is between two events.
+
+    The main output goes idle on one tick, after the splits of the tick. The source does not go idle
+    before; it goes idle on that tick if all splits are idle by then. A source that has no split on
+    its first tick goes idle on it, even if the main output is not idle.
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))

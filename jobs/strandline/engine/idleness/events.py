@@ -1,4 +1,4 @@
-"""Events of a source's channels with their positions: the input of the combiners."""
+"""Events of a source's channels, with their positions: the input of `Valve` and `Splits`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ Longs = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Events:
-    """Events of channels by position; several at one instant are ordered by rank.
+    """Events of channels, as columns, in order of `seen_from` and `rank`.
+
+    The place of an event is its index.
 
     Attributes:
         seen_from: the first instant from which the event is visible.
         rank: the order at one instant.
         channel: the number of the channel.
-        kind: JOIN: it takes part from here on; OFFER: it offers a watermark; IDLE: it goes idle.
-        value: the watermark offered, in ms.
+        kind: JOIN: the channel has its first record; OFFER: it emits a watermark; IDLE: it goes
+            idle.
+        value: the emitted watermark, in ms.
     """
 
     seen_from: Longs
@@ -78,9 +81,9 @@ class Events:
         return np.flatnonzero((self.kind == OFFER) & (self.channel == channel))
 
     def without_swallowed_offers(self, watermarks_ms: Sequence[int]) -> Events:
-        """The events without offers that are not above every earlier one of their channel.
+        """The events without watermarks that are not above the earlier ones of their channel.
 
-        An idle channel stays idle at such an offer. Flink: `WatermarkEmitter`.
+        Such a watermark is not emitted: an idle channel stays idle. Flink: `WatermarkEmitter`.
 
         Args:
             watermarks_ms: the watermark of each channel before the events.

@@ -18,7 +18,7 @@ from strandline.engine.position.grid import WIDEST_MS
 from strandline.model.lateness import MIN_WATERMARK
 
 NO_TICK = -WIDEST_MS
-"""Before all ticks: there was no tick."""
+"""A time before all ticks, where there was none."""
 Longs = npt.NDArray[Any]
 
 
@@ -28,8 +28,8 @@ class ShownRecords:
 
     Attributes:
         ticks: these ticks, in ms.
-        previous: for each, the tick of the record before; `NO_TICK`: there is none.
-        candidates: the candidate offered at each; MIN_WATERMARK: none.
+        previous: for each tick, the tick of the record before; `NO_TICK`: there is none.
+        candidates: the watermark offered at each tick, in ms; MIN_WATERMARK: none.
     """
 
     ticks: Longs
@@ -79,7 +79,7 @@ class ShownRecords:
 
 @dataclass(frozen=True)
 class Silences:
-    """The idle periods of one channel, ascending: each from one tick up to another one.
+    """The idle periods of one channel, ascending: each begins and ends on a tick.
 
     Attributes:
         idle_from: the ticks on which the channel becomes idle.
@@ -95,11 +95,11 @@ class Received:
     """The records and offers of one channel between two instants.
 
     Attributes:
-        before: the state of the channel before.
-        after: the channel with its visible and pending records; its watermark and its status are
-            not yet updated.
+        before: the state of the channel at the first instant.
+        after: the channel with its visible and pending records at the second instant; its watermark
+            and its status are not yet updated.
         shown: the ticks at which its records became visible.
-        at_once: (seen from, candidate) of the offers that are visible at once.
+        at_once: (`seen_from`, watermark in ms) of the watermarks that records emit without a tick.
     """
 
     before: Channel
@@ -115,16 +115,20 @@ class Received:
         at_once: pd.DataFrame | None,
         until_ms: int,
     ) -> Received:
-        """The part of a channel's rows that lies before an instant; None: it has no such rows."""
+        """The part of a channel's rows before an instant.
+
+        `on_ticks`, `at_once`: its rows of `Activity`; None: it has none.
+        """
         every = ShownRecords.of_day(on_ticks).following(channel)
         count = int(np.searchsorted(every.ticks, until_ms))
         shown, pending = every[:count], every[count:]
         return cls(channel, _after(channel, shown, pending), shown, _offers(at_once))
 
     def silences(self, timeout_ms: int) -> Silences:
-        """The idle periods of the channel, if no record comes after the instant.
+        """The idle periods of the channel, if no more records come.
 
-        The last period may begin after the instant; before its first record a channel has none.
+        The last period may begin after the second instant. A discovered channel has none before its
+        first record.
         """
         shown, last_shown_ms = self.shown, self.after.last_shown_ms
         if last_shown_ms is None:
@@ -139,8 +143,8 @@ def _after(channel: Channel, shown: ShownRecords, pending: ShownRecords) -> Chan
     """A channel after the visible records, with the first record that is not visible yet."""
     last_shown_ms = channel.last_shown_ms
     if len(pending.ticks):
-        # rows that cannot move the watermark are not observed: their ticks are known only as the
-        # `previous` one of a row that can
+        # rows that cannot advance the watermark are not observed: of their ticks only the
+        # `previous` tick of an observed row is known
         previous = int(pending.previous[0])
         last_shown_ms = last_shown_ms if previous == NO_TICK else previous
     elif len(shown.ticks):
@@ -206,11 +210,10 @@ class Interval:
 
 
 def channels_of(sides: Sequence[tuple[Sequence[Channel], int]], combined_ms: int) -> Channels:
-    """The channels for a combiner, of one input or of two.
+    """The channels for a combiner (`Valve` or `Splits`), of one input or of two.
 
     Args:
-        sides: the channels of each input, and how many of them have joined; the others take no
-            part.
+        sides: the channels of each input, and the number of the first of them that have joined.
         combined_ms: the combined watermark.
     """
     pairs = [(one, i < joined) for channels, joined in sides for i, one in enumerate(channels)]

@@ -21,9 +21,9 @@ class IdlenessRules:
         timeout_ms: how long after the tick of its last record a channel becomes idle; `WIDEST_MS`:
             never.
         splits: whether the channels are splits of one source, instead of inputs of a valve.
-        offers_on_ticks: whether a tick emits the candidates of the records before it.
-        lag_ms: how far the watermark is behind the clock; None: it follows the records.
-        offers_at_once: whether the candidate of a record is emitted at once, without a tick.
+        offers_on_ticks: whether a tick emits the largest watermark that earlier records offered.
+        lag_ms: the distance of the watermark from the clock; None: it follows the records.
+        offers_at_once: whether the watermark of a record is emitted at once, without a tick.
     """
 
     axis: Axis
@@ -38,8 +38,7 @@ class IdlenessRules:
     def of(cls, spec: PipelineSpec, axis: Axis) -> IdlenessRules:
         """The settings of a pipeline, or of one of two inputs.
 
-        Idle means silent for *longer* than set.
-
+        A channel is idle if it is silent for *longer* than the idleness set in the pipeline's file.
         The first silent tick starts the timer. So the time from the tick of the last record is one
         tick, plus the idleness in whole ticks, plus one more. Flink: `IdlenessTimer`.
 

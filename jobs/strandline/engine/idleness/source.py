@@ -33,8 +33,8 @@ class WatermarkSource(ABC):
 
     Attributes:
         axis: the axis of the steps' instants.
-        silence: the activity where there is no record, by table.
-        ticks_a_day: so many rows of activity a channel has on a day at most; None: not limited.
+        silence: the activity of a day without a record, for each table.
+        ticks_a_day: the largest number of rows of activity of a channel on a day; None: no limit.
     """
 
     axis: Axis
@@ -61,16 +61,19 @@ class WatermarkSource(ABC):
     def advance(
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, SourceState]:
-        """Add a day's activity and run the ticks before an instant; the steps and the new state.
+        """Add a day's activity and run the ticks before an instant.
 
-        All activity must have arrived before that instant, and not before the previous one.
+        All activity must have arrived before this instant, and not before the previous one.
+
+        Returns:
+            The steps of the watermark (`STEP_COLUMNS`), and the state at the instant.
         """
 
     @abstractmethod
     def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of each advance that the end of the input would cause at a state.
+        """(rank, watermark) of each advance that the end of the input would cause in a state.
 
-        Flink drops the last watermark of an idle source of splits.
+        There is none for an idle source of splits: Flink drops its last watermark.
         """
 
     def advance_days(
@@ -80,7 +83,7 @@ class WatermarkSource(ABC):
         days: Iterable[date],
         horizon_ms: int,
     ) -> Iterator[tuple[date, pd.DataFrame, SourceState]]:
-        """Add the activity of some days in order; of each day the steps and the state after it.
+        """Add the activity of some days in order; yield each day, its steps, the state after it.
 
         The ticks of silent days belong to the next day that has activity.
         """

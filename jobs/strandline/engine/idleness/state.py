@@ -21,10 +21,10 @@ class Channel:
 
     Attributes:
         name: its name.
-        joined: the instant of its first record; None: it is declared, and joined from the
+        joined: the instant of its first record; None: it is declared, and has joined from the
             beginning.
-        watermark_ms: the highest watermark that it has offered.
-        active: whether it takes part in the combined watermark.
+        watermark_ms: the highest watermark that it has emitted.
+        active: whether it has joined and is not idle.
         been_idle: whether it has ever been idle.
         last_shown_ms: the tick of its last visible record, the clock's start at first; None: there
             is none.
@@ -51,10 +51,10 @@ class Channel:
 
 @dataclass(frozen=True)
 class StatusChange:
-    """A source as a whole goes idle or active.
+    """A change of a source as a whole to idle or active.
 
     Attributes:
-        seen_from: the first instant from which this is visible.
+        seen_from: the first instant after the change.
         rank: the order at one instant, as for steps.
         idle: whether it goes idle.
     """
@@ -75,7 +75,7 @@ class SourceState:
         says_idle: whether a source of splits has emitted the status idle.
         splits_idle: whether all its splits have been idle since its watermark last advanced.
         changes: when the source as a whole went idle or active since the previous state; needed,
-            and kept in the timeline, only where there is a second input.
+            and stored in the timeline, only if there is a second input.
     """
 
     until_ms: int | None = None
@@ -109,12 +109,12 @@ class SourceState:
 
 @dataclass(frozen=True)
 class UnionState(SourceState):
-    """The state of two inputs behind one valve; their channels are in their sources.
+    """The state of two inputs that one valve combines; their channels are in `sources`.
 
     Attributes:
         sources: the state of each source.
-        splits: for each source of splits, the channel that it is at the valve; None: its channels
-            are themselves inputs of the valve.
+        splits: for each source, the one channel of the valve that a source of splits is; None: the
+            source's channels are channels of the valve.
     """
 
     sources: tuple[SourceState, ...] = ()

@@ -1,7 +1,7 @@
-"""The steps of the combined watermark where channels can go idle: thresholds do not determine it.
+"""The steps of the combined watermark: the position and the value of each of its advances.
 
-Whether a channel counts depends on its watermark relative to the combined one, so the steps are
-kept themselves: the position and the value of each advance.
+They are stored where channels can go idle. Then it is not enough to know when each channel reached
+each threshold: whether a channel counts depends on its watermark relative to the combined one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Steps:
     def crossings(
         self, thresholds: Sequence[int], ended: npt.NDArray[np.bool_] | None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """The first instant that sees each threshold reached, and the rank of the step.
+        """The `seen_from` and the rank of the step that reaches each threshold.
 
         `axis.never` where no step reaches it; `axis.end` where the input has `ended` first.
         """
@@ -72,7 +72,7 @@ class Steps:
         return seen, ranks
 
     def _seen_from(self, reaching: pd.DataFrame, wanted: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The first instant that sees each threshold reached: the tick that reaches it."""
+        """The `seen_from` of each threshold, within a run of ticks the tick that reaches it."""
         first, value = reaching["seen_from"].to_numpy(), reaching["watermark_ms"].to_numpy()
         missing_ms = np.maximum(wanted, value) - value
         interval_ms = self.axis.interval_ms or 1
@@ -134,9 +134,9 @@ def step_rows(
     """Steps as rows; the arrival day is filled in later.
 
     Args:
-        seen_from: the first instant that sees each of them.
+        seen_from: the first instant after each step.
         rank: the order at one instant.
-        watermark_ms: the value that the combined watermark advances to.
+        watermark_ms: the value to which the combined watermark advances.
         until: the last tick of a run of ticks; None: each step is one advance.
     """
     columns = (None, seen_from, seen_from if until is None else until, rank, watermark_ms)

@@ -51,13 +51,13 @@ class InputSource(Source):
 
 @dataclass(frozen=True)
 class InputEvents:
-    """The events of one input's channels at the valve, of some activity.
+    """The events of one input's channels at the valve, caused by some activity.
 
     Attributes:
         events: the events, by position on the axis of both inputs.
         own: the events on the input's own axis.
         before: the channels before the events.
-        joined: the number of these channels that had joined.
+        joined: the number of the channels of `before` that had joined.
         interval: the records and offers of the source's channels.
         after: the state of a source of splits after the events; None: its channels are at the
             valve.
@@ -72,7 +72,7 @@ class InputEvents:
 
 
 class Union(WatermarkSource):
-    """Two inputs behind one valve."""
+    """The source of two inputs whose channels one valve combines."""
 
     silence = (SILENCE, SILENCE)
 
@@ -184,7 +184,7 @@ class Union(WatermarkSource):
 
 
 def _of_both(state: SourceState) -> UnionState:
-    """A state that is known to be of two inputs.
+    """A state, checked to be of two inputs.
 
     Raises:
         TypeError: it is the state of one source.
@@ -240,7 +240,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
-    """The instant of both inputs from which each new channel takes part, by its number."""
+    """The instant, on the axis of both inputs, at which each new channel joins, by its number."""
     first = activity.first
     columns = (first[name].tolist() for name in ("channel", "instant", "sequence"))
     at = {

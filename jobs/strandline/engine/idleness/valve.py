@@ -1,7 +1,7 @@
-"""Events of several channels combined into one watermark, in batches of arrays.
+"""Combines the events of several channels into one watermark, with arrays of many events at once.
 
-The set form of `StatusWatermarkValve` and of the combiner of a source's splits: between two changes
-of status the combined watermark is a running minimum of running maxima.
+This is Flink's `StatusWatermarkValve`, and the combination of a source's splits. Between two
+changes of status the combined watermark is a running minimum of running maxima.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from strandline.engine.idleness.events import IDLE, JOIN, OFFER, Events
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
 _SHORT = 8
-"""The number of events below which arrays cost more than they save."""
+"""The number of events below which a loop is faster than arrays."""
 _FIRST_CHUNK = 64  # events of a batch after a change of status; doubled while none follows
 _MOST_VALUES = 4_000_000  # of one array: events × channels
 Longs = npt.NDArray[Any]
 Advances = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
-"""(indices of the events at which the combined watermark advances, its values there in ms)."""
+"""Pairs of the indices of events at which the combined watermark advances, and its values in ms."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Channels:
 
     Attributes:
         watermark_ms: the watermark of each channel.
-        active: whether each channel takes part: it has joined and is not idle.
+        active: whether each channel has joined and is not idle.
         been_idle: whether each channel has ever been idle.
         combined_ms: the combined watermark.
     """
@@ -43,10 +43,10 @@ class Channels:
 
 
 class Valve:
-    """Flink: `StatusWatermarkValve`.
+    """The minimum over the aligned channels. Flink: `StatusWatermarkValve`.
 
-    A channel is aligned if it is active and not behind the combined watermark; one that has never
-    been idle is aligned from the beginning, and holds the others back.
+    A channel is aligned if it is active and its watermark is not below the combined one. A channel
+    that has never been idle is aligned from the beginning, and holds the others back.
     """
 
     def __init__(self, channels: Channels) -> None:
@@ -55,9 +55,10 @@ class Valve:
         self.changes: list[tuple[int, bool]] = []
 
     def run(self, events: Events) -> Advances:
-        """Process events, each of whose offers must be higher than the channel's last one.
+        """Process events; each watermark must be higher than the last one of its channel.
 
-        `changes` collects when all channels became idle, or one became active again.
+        `changes` collects (index, is idle): the events at which all channels became idle, or one
+        became active again.
         """
         advances: Advances = []
         start, chunk = 0, _FIRST_CHUNK
@@ -96,7 +97,7 @@ class Valve:
         return start + int(changes[0]) if len(changes) else end
 
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> int:
-        """Process offers until a lagging channel catches up; gives the index of the next event."""
+        """Process watermarks until a channel becomes aligned; the index of the next event."""
         at = self.channels
         if end - start < _SHORT:
             for place in range(start, end):
@@ -113,7 +114,7 @@ class Valve:
             combined = np.maximum(own[:, aligned].min(axis=1), combined)
         before = _before_each(combined, at.combined_ms)
         catches_up = ~aligned[offers.column] & (offers.value >= before[offers.place])
-        # from there on another channel is aligned: `combined` holds only before it
+        # from there on another channel is aligned: `combined` is valid only before it
         until = int(np.min(offers.place[catches_up], initial=end - start))
         if until:
             advances.append(_advances_in(start, combined[:until], before[:until]))
@@ -132,7 +133,7 @@ class Valve:
 
     @property
     def _all_idle(self) -> bool:
-        """Whether there are channels, and none takes part."""
+        """Whether there are channels, and none is active."""
         return bool(self.channels.been_idle.any()) and not self.channels.active.any()
 
     def _apply(self, events: Events, place: int, advances: Advances) -> None:
@@ -180,7 +181,7 @@ class Valve:
 
 
 class Splits:
-    """Splits of one source. Flink: `WatermarkOutputMultiplexer`.
+    """The combination of the splits of one source. Flink: `WatermarkOutputMultiplexer`.
 
     The combined watermark is the minimum over the splits that are not idle, or the maximum if all
     are. All events at one position count at once.
@@ -193,7 +194,7 @@ class Splits:
         self.all_idle_at: list[int] = []
 
     def run(self, events: Events) -> Advances:
-        """Process events, whose offers need not be higher than the channel's last one."""
+        """Process events; a watermark need not be higher than the last one of its channel."""
         advances: Advances = []
         chunk = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
         for start in range(0, len(events), chunk):
@@ -234,10 +235,10 @@ class _Offers:
     """The watermarks that a batch of events offers.
 
     Attributes:
-        events: how many events the batch has.
-        place: of each offer, which event of the batch it is.
-        column: of each, its channel, by the place among the channels of the batch.
-        value: of each, the watermark.
+        events: the number of events of the batch.
+        place: for each offer, the index of its event in the batch.
+        column: for each offer, the index of its channel among the channels of the batch.
+        value: for each offer, the watermark in ms.
     """
 
     events: int
@@ -247,7 +248,7 @@ class _Offers:
 
     @classmethod
     def of(cls, events: Events, start: int, end: int, channels: Longs) -> _Offers:
-        """The offers of some events, all of them by some channels, which are in order."""
+        """The offers of the events from `start` to `end`; `channels`: their channels, ascending."""
         place = np.flatnonzero(events.kind[start:end] == OFFER)
         column = np.searchsorted(channels, events.channel[start:end][place])
         return cls(end - start, place, column, events.value[start:end][place])
@@ -270,7 +271,7 @@ def _advances_in(start: int, combined: Longs, before: Longs) -> tuple[Longs, Lon
 
 
 def _active_after(channel: Longs, kind: Longs, before: npt.NDArray[np.bool_]) -> Longs:
-    """Whether each channel (a column) takes part after each event (a row), by its last event."""
+    """Whether each channel (a column) is active after each event (a row), by its last event."""
     rows = np.arange(len(kind))
     last = np.full((len(kind), len(before)), -1, dtype=np.int64)
     last[rows, channel] = rows

@@ -1,8 +1,9 @@
-"""Which records are lost: the loss curve of all, and of each channel, key and day, worst first.
+"""The loss curve of all records, and of the channels, keys and days that lose most.
 
-Most records are lost at no total on offer. Their numbers by day and channel are already observed,
-and by key are a plain count; only the lost records are evaluated total by total. Counts are exact
-at the totals on offer, and not known between them.
+A curve has the number of lost records at each *total* (bound plus allowed lateness) *on offer*;
+between two totals the number is not known. Most records are lost at none. Their numbers by day and
+channel are already observed, and by key are a plain count; only the lost records are evaluated
+total by total.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DAY = "_strandline_day"
 LOST_BY = "_strandline_lost_by"
 """The number of totals on offer, from the smallest, at which a record is lost."""
 _CLOSE = "_strandline_close_"
-"""The first instant at which records of a slot are lost, for each total on offer."""
+"""The prefix of the columns with the first instant whose records a slot loses, for each total."""
 _EVERY, _LOST = "_strandline_every", "_strandline_lost_"
 
 
@@ -69,7 +70,7 @@ class Losses:
 
     @property
     def computed(self) -> Losses:
-        """The same, with the landing read once."""
+        """These losses with their DataFrames computed, so that the landing is read once."""
         return replace(self, of_keys=computed(self.of_keys), lost=computed(self.lost))
 
     @property

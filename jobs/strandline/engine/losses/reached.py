@@ -1,7 +1,8 @@
-"""When a watermark with bound 0 reached the thresholds that decide which records a setting loses.
+"""When a watermark with bound 0 closes each window, for each total lateness on offer.
 
-The thresholds are the last millisecond of each window plus each total lateness on offer. One narrow
-aggregation of the landing finds them; `losses` counts with them what each total loses.
+A total lateness is the bound plus the allowed lateness. A window closes when the watermark with
+bound 0 reaches its last millisecond plus the total. One narrow aggregation of the landing table
+suffices; `losses` then counts the records that each total loses.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Offer:
     Attributes:
         spec: the pipeline, with windows on a grid without gaps.
         within: the range of window starts.
-        unit_ms: every total except the one in force is a multiple of it.
+        unit_ms: every total, except the pipeline's own, is a multiple of it.
         totals_ms: bound plus allowed lateness, ascending.
     """
 
@@ -77,15 +78,15 @@ class Offer:
 
     @property
     def event_times(self) -> TimeRange:
-        """Event times of the records whose newest window starts in the range."""
+        """The event times of the records whose newest window starts in the range."""
         end_ms = self.within.end_ms + self.grid.reach_ms
         return TimeRange(self.within.start_ms, _inside(end_ms))
 
     @property
     def watermarks(self) -> TimeRange:
-        """Event times of records by which the watermark's progress decides about the range.
+        """The event times of the records that make the watermark reach thresholds of the range.
 
-        Earlier records reach none of its thresholds, later ones reach them all.
+        Earlier records reach none of its thresholds, later ones reach all of them.
         """
         latest_ms = self.event_times.end_ms + self.totals_ms[-1] + 2
         return TimeRange(_inside(self.within.start_ms - self.unit_ms - 1), _inside(latest_ms))

@@ -1,4 +1,4 @@
-"""The rebuild of an interval join: place → split by lateness → join; with its rows and counts."""
+"""The rebuild of an interval join: its late records, its pairs, and the counts of both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _NTH = "_strandline_nth_of_equal"
 _COPIES = "_strandline_copies"
 _CONTENT = "_strandline_content"
 _BUCKET_IN_SPANS = 2
-"""The length of a bucket in spans: few left records are in two buckets, and few pairs are tried."""
+"""The length of a bucket of event times, in spans of a join's bounds.
+
+So few left records lie in two buckets, and few pairs of records are compared in vain.
+"""
 _OWN = (c.TS, c.AT_ARRIVAL, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
 """The engine's columns that a pair has for each of its records."""
 
@@ -42,7 +45,7 @@ _OWN = (c.TS, c.AT_ARRIVAL, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK
 class PairRebuild(Rebuild):
     """The pairs whose later event time lies in the range, and the late records of both sides.
 
-    The late records are those of the range, and the late arrivals for older slots.
+    The late records are the late records of the range, and late arrivals for older slots.
     """
 
     history: HistoryOfTwo
@@ -119,7 +122,7 @@ class PairRebuild(Rebuild):
         return self._accepted_of(name).where((expiry > watermark_ms) | came_last)
 
     def firings(self) -> DataFrame:
-        """Not applicable: an interval join has no firings.
+        """Raise an error: an interval join has no firings.
 
         Raises:
             TypeError: always.
@@ -219,10 +222,10 @@ class PairRebuild(Rebuild):
     def _expired(self) -> Column:
         """Whether Flink had removed the earlier record of a pair before the later one arrived.
 
-        A record is removed when the watermark reaches its event time plus its retention. A later
-        partner that is not late has an event time of at least the watermark, and at most that sum.
-        So it comes after the removal only if its event time, the watermark and the sum are equal;
-        but not if the earlier record came at this watermark too: then its timer has not fired.
+        Flink removes a record when the watermark reaches its event time plus its retention. A later
+        partner that is not late has an event time from the watermark to this sum. So it comes after
+        the removal only if its event time, the watermark and the sum are equal. If the earlier
+        record also arrived at this watermark, its timer has not fired, and it is still there.
         """
 
         def is_removed(earlier: str, later: str) -> Column:
@@ -238,8 +241,8 @@ class PairRebuild(Rebuild):
     def _named(self, name: str, records: DataFrame) -> DataFrame:
         """A side's records: the keys as they are, all other columns prefixed by side.
 
-        Records that only their whole row identifies are numbered here, where the join needs the
-        same exchange and order anyway, and not among the more numerous pairs.
+        If only the whole row identifies a record, equal records are numbered here: the join needs
+        the same exchange and order anyway, and pairs are more numerous.
         """
         given, keys = self.history.inputs[name], self._keys
         own = [*given.source_columns.names, *_OWN]
@@ -260,7 +263,7 @@ class PairRebuild(Rebuild):
 
     @property
     def _identified_by_id(self) -> bool:
-        """Whether columns of a side identify its records; two with one id may differ otherwise."""
+        """Whether a side has id columns; records with one id may differ in all others."""
         inputs = self.history.inputs.values()
         return any(one.history.spec.source.id is not None for one in inputs)
 

@@ -1,4 +1,4 @@
-"""One side of an interval join: which records are late, and which can form pairs."""
+"""One side of an interval join: its late records, and the records that can form pairs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Side:
     """The records of one input in a range of event times, split by the watermark at arrival.
 
     A record is late if its event time is below the combined watermark of both inputs. Most records
-    arrive before the watermark has reached their time, which the parts of slots show; the watermark
-    itself is looked up only for the others.
+    arrive ahead of the watermark, which is known for whole parts of slots (`Parts`); the watermark
+    itself is looked up only for the other records.
 
     Attributes:
         history: the history of both inputs.
@@ -85,7 +85,6 @@ class Side:
         return at_arrival.where(is_late())
 
     def _in_time(self, records: DataFrame) -> DataFrame:
-        """The records that came before the input had ended."""
         return records if self._ended is None else records.where(~self._ended)
 
     @property
@@ -133,7 +132,7 @@ class Side:
 
 
 def is_late() -> Column:
-    """Whether the WATERMARK at a record's arrival has passed its event time: it is not joined.
+    """Whether a record is late: the WATERMARK at its arrival has passed its event time.
 
     Flink: `IntervalJoinOperator#isLate`. Equality is not late.
     """

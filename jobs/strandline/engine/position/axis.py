@@ -1,9 +1,12 @@
 """Positions as plain numbers, so that "first", "late" and "fired" are comparisons of integers.
 
-A record is late or not by the watermark just before its *instant*: its arrival, plus its `sequence`
-where that counts. An effect of the watermark is therefore given as the first instant from which
-records see it, `seen_from`. A tick at T is seen by arrivals from T on; what a record emits itself
-is seen from the next instant on: `late <=> instant >= seen_from(close)`.
+The *instant* of a record is its arrival and, where records are ordered inside a millisecond, its
+`sequence`. A record *offers* a watermark to its channel: with per-record emission the channel emits
+it at once, else on the next tick. Whether a record is late depends on the watermark just before its
+instant. So every event of the watermark has a number `seen_from`: the first instant whose records
+arrive after it. A tick at T has `seen_from` T; a watermark that a record emits itself has the next
+instant. Thus `late <=> instant >= seen_from(close)`. Events with one `seen_from` are ordered by
+their *rank*.
 
 Two inputs have their positions on one axis: at one instant, offers of records come before ticks,
 and each of them first for the left input.
@@ -31,14 +34,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 SEQUENCE_SPAN = 2**64
 AFTER_CHANNELS = 2**31
-"""The rank of a record at its instant: after the offers of all channels that it sees."""
+"""The rank of a record at its instant: after the watermarks that all channels emit there."""
 END_RANK = AFTER_CHANNELS + 1
-"""The rank of the end of the input of a range: its watermark is MAX_WATERMARK."""
+"""The rank of the end of the input of a range of windows: its watermark is MAX_WATERMARK."""
 TICK_RANK = 2**30
 """Where channels can go idle: the rank of the first channel's probe on a tick, after all offers of
 records before the tick."""
 ALL_SPLITS = TICK_RANK - 1
-"""The rank of a source's splits, which are merged at once."""
+"""The rank of the splits of a source, whose watermarks at one instant are combined in one step."""
 LEAST_SEQUENCE = -(2**63)
 Instant = TypeVar("Instant", int, npt.NDArray[Any])
 """One instant, or an array of instants."""
@@ -46,7 +49,9 @@ Instant = TypeVar("Instant", int, npt.NDArray[Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbering:
-    """How the instants of one pipeline are numbered: by its spec alone, whenever its clock started.
+    """The numbering of the instants of a pipeline, which depends on its spec alone.
+
+    An instant is the arrival in ms; with a sequence, `arrival * 2**64 + (sequence + 2**63)`.
 
     Attributes:
         interval_ms: the interval of periodic emission; 0: nothing is emitted; None: each record
@@ -109,7 +114,7 @@ class Numbering:
         return self.first_of(midnight_of(day) + DAY_MS)
 
     def instant(self, arrival_ms: int, sequence: int) -> int:
-        """The instant of a record; without a sequence give the least one, 0 positions apart."""
+        """The instant of a record; for one without a sequence, pass `LEAST_SEQUENCE`."""
         return self.first_of(arrival_ms) + (sequence - LEAST_SEQUENCE if self.sequenced else 0)
 
     def arrival_of(self, instant: int) -> int:
@@ -121,22 +126,22 @@ class Numbering:
         return instant % SEQUENCE_SPAN + LEAST_SEQUENCE if self.sequenced else None
 
     def event_ms(self, seen_from: Instant, rank: Instant) -> Instant:
-        """The millisecond at which something happened that is first seen at `seen_from`.
+        """The millisecond of an event of the watermark, by its `seen_from` and its rank.
 
-        For one instant and its rank, or for arrays of them.
+        For one event, or for arrays of events.
         """
         at_once = (rank < TICK_RANK) & (self.interval_ms is None)
         happened: Instant = (seen_from - at_once) // self.scale
         return happened
 
     def known_below(self, horizon_ms: int) -> int:
-        """The end of the `seen_from` that belong to events before a horizon; exclusive."""
+        """The exclusive upper bound of `seen_from` for events before a horizon."""
         return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)
 
     def happened_before(
         self, instant_ms: int, seen_from: npt.NDArray[Any], ranks: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Whether advances of the watermark, by what sees them first, come before an instant."""
+        """Whether advances of the watermark happen before a time in ms."""
         first = self.first_of(instant_ms)
         on_tick = (ranks >= TICK_RANK) | (self.interval_ms is not None)
         return np.where(on_tick, seen_from < first, seen_from <= first).astype(bool)
@@ -186,7 +191,7 @@ class Axis(Numbering):
         return Ticks(self.start_ms, interval_ms) if interval_ms else None
 
     def all_seen_from(self, instants: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The first instant that sees an event, for the instants of an array: `seen_from`."""
+        """The `seen_from` of the watermarks that records at some instants offer."""
         reached = instants < self.end
         seen = np.full_like(instants, self.never)
         if self.interval_ms is None:
@@ -236,7 +241,7 @@ class InputAxis:
         return cls(left, both, 0), cls(right, both, 1)
 
     def seen_from(self, instant: int) -> int:
-        """A position of the input's own axis, as a position on the axis of both inputs."""
+        """An instant of the input's own axis, as an instant on the axis of both inputs."""
         if instant >= self.own.end:
             return self.both.never - (self.own.never - instant)
         if self.both.sequenced and not self.own.sequenced:

@@ -1,4 +1,4 @@
-"""The horizon of a run, and the windows whose input has ended."""
+"""The horizon (data cut-off) of a run, and the windows whose input has ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.model.intervals import TimeRange
 
 @dataclass(frozen=True)
 class Closure:
-    """The end of the input of windows that start in a range, at an instant: MAX_WATERMARK."""
+    """The end of the input (MAX_WATERMARK) of the windows that start in a range, by `--close`."""
 
     windows: TimeRange
     at_ms: int
@@ -20,11 +20,11 @@ class Clock:
     """The horizon of a run, before which arrivals and ticks are known, and the ended inputs.
 
     Attributes:
-        horizon_ms: the horizon.
-        closures: the ends of inputs. What ends at an instant is fired and closed at it, in the run
-            that ends it as in every later one.
-        by_channel: whether an input that ends at the horizon ends as in Flink, where each channel
-            ends on its own, and windows fire as the watermark advances to what the others offer.
+        horizon_ms: the horizon, exclusive.
+        closures: the ends of inputs. At such an end the windows of its range fire and close, in the
+            run that ends the input and in every later one.
+        by_channel: whether an input that ends at the horizon ends as in Flink: channel by channel,
+            so that windows fire as the watermark advances to the least of the other channels'.
     """
 
     horizon_ms: int

@@ -1,8 +1,9 @@
-"""The windows of a pipeline as a grid of numbers, and the thresholds of the watermark that matter.
+"""The windows of a pipeline as numbers, and the *thresholds*: watermarks that fire or close them.
 
-Every window of a grid has an `id`: its start, or for cumulative windows its end. Ids differ by
-multiples of the step. The windows of a record are the ids from `oldest` to `newest`; all records of
-a *pane* have the same windows.
+Each window has an *id*: its start in ms, a cumulative window its end. Ids differ by multiples of
+the step. The windows of a record are the ids from `oldest` to `newest`; all records of a *pane*, an
+interval of event time, have the same windows. A *slot* is a window over all keys; for sessions, an
+interval of their calendar.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Grid:
         offset_ms: the start of a step, in [0, `span_ms`).
         size_ms: the size of the longest window with a start.
         span_ms: the distance of neighbouring starts.
-        cut_ms: the time within a step at which a sliding record leaves its oldest window; 0: none.
+        cut_ms: the time within a step from which a record has one sliding window less; 0: none.
         cumulative: whether windows grow by the step up to the size; then ids are ends.
         allowed_lateness_ms: the allowed lateness.
         threshold_step_ms: the distance of neighbouring firing thresholds: the step, or a part of
@@ -101,7 +102,7 @@ class Grid:
 
     @property
     def reach_ms(self) -> int:
-        """The longest time from a window's start to the end of the event times counted in it."""
+        """The longest distance from a window's start to an event time that it counts, exclusive."""
         return max(self.size_ms, self.span_ms)
 
     @property
@@ -112,10 +113,9 @@ class Grid:
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
 
     def parts(self, delay_ms: int | None) -> tuple[int, ...]:
-        """The offsets in a step at which records change windows or the threshold that they reach.
+        """The offsets in a step, in ms, from which event times have other windows or thresholds.
 
-        `delay_ms`: how far a record's candidate is behind its event time; None: it does not depend
-        on the event time.
+        `delay_ms`: a record's event time minus the watermark that it offers; None: it varies.
         """
         cuts = {self.cut_ms}
         if delay_ms is not None:
@@ -191,11 +191,11 @@ class Grid:
         return range(ids.start, min(ids.stop, last + 1), ids.step)
 
     def last_id_by(self, end_ms: _Ms) -> _Ms:
-        """The largest number that can be the id of a window which ends by an instant."""
+        """The largest number that an id of a window which ends by an instant can have."""
         return self.ids_of(end_ms - self.size_ms, end_ms)
 
     def run_of(self, starts: _Ms, ends: _Ms, windows: _Ms) -> tuple[_Ms, _Ms, Any]:
-        """The first and last id of some windows in a row; whether they are windows of the grid."""
+        """The first and last id of `windows` consecutive windows; whether the grid has them."""
         last = self.last_id_by(ends)
         first = last - (windows - 1) * self.step_ms
         on_grid = (last - self.offset_ms) % self.step_ms == 0
@@ -203,7 +203,7 @@ class Grid:
 
     def sharing(self, within: TimeRange) -> TimeRange:
         """The starts of all windows that can share records with windows that start in a range."""
-        if self.one_window_each or self.cumulative:  # there these start where those do
+        if self.one_window_each or self.cumulative:  # windows that share records start together
             return within
         start_ms = max(within.start_ms - self.size_ms + 1, LEAST_INSTANT_MS)
         return TimeRange(start_ms, min(within.end_ms + self.size_ms - 1, END_OF_INSTANTS_MS))
@@ -215,7 +215,7 @@ class Grid:
         return range(start_ms - (self.most_windows - 1) * self.step_ms, start_ms + 1, self.step_ms)
 
     def largest_thresholds(self, candidates: pd.Series[Any]) -> pd.Series[Any]:
-        """The largest threshold that each candidate reaches; null: it reaches none.
+        """The largest threshold that each offered watermark reaches; null: it reaches none.
 
         The form over arrays of `watermark.cells.largest_threshold`.
         """
@@ -228,7 +228,7 @@ class Grid:
         return found.mask(known.isna() | (largest < least))
 
     def events_of(self, within: TimeRange) -> TimeRange:
-        """The event times of records whose newest window, or another one, starts in a range.
+        """The event times of records with a window that starts in a range.
 
         Includes records between two windows, which are counted in the window before.
         """
@@ -260,7 +260,7 @@ class Grid:
     def first_open(self, watermark_ms: int) -> int:
         """The start of the first window that a watermark does not close.
 
-        Of cumulative windows the longest one with a start counts.
+        Of the cumulative windows with one start, the longest counts.
         """
         late_ms = last_late_end(watermark_ms, allowed_lateness_ms=self.allowed_lateness_ms)
         return self._start_from(late_ms + 1 - self.size_ms)
@@ -268,8 +268,8 @@ class Grid:
     def first_not_final(self, watermark_ms: int) -> int:
         """The start of the first window that a watermark does not make final.
 
-        Later windows may still change, and so may the counts of missed records of older windows
-        that share records with them, so these are not final either.
+        Later windows may still change. So may the counts of missed records in older windows that
+        share records with them, so such older windows are not final either.
         """
         shared_ms = 0 if self.cumulative else (self.most_windows - 1) * self.step_ms
         return self._start_from(self.first_open(watermark_ms) - shared_ms)

@@ -1,4 +1,4 @@
-"""Instants, lateness, slots and positions as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
+"""Instants, lateness and windows as Spark columns: the column forms of `Axis`, `Grid`, `Ticks`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from strandline.model.watermarks import Candidate, Ticks
 from strandline.spec.pipeline import PipelineSpec
 
 _PAST_ALL_MS = 2**54
-"""More ms than lie between 1970 and any timestamp of Spark's, on either side."""
+"""More ms than lie between 1970 and any Spark timestamp, before or after it."""
 
 
 def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
     """The start of the grid step that contains a time, in ms."""
-    # of a positive number `%` is what pmod is, and quicker
+    # of a positive number `%` equals pmod, and is quicker
     ahead_ms = step_ms * (_PAST_ALL_MS // step_ms + 1) - offset_ms
     return ts - (ts + ahead_ms) % step_ms
 
@@ -43,7 +43,8 @@ def cleanup_time(end: Column, *, allowed_lateness_ms: int) -> Column:
 def is_window_fired() -> Column:
     """Whether the window of an assigned record has fired before the record arrives.
 
-    If it accepts the record, it fires again at once.
+    If the window accepts the record, it fires again at once. An assigned record has the columns
+    INSTANT, and FIRE_FROM and CLOSE_FROM of one window.
     """
     return F.col(c.INSTANT) >= F.col(c.FIRE_FROM)
 
@@ -54,7 +55,7 @@ def is_window_late(close_from: str = c.CLOSE_FROM) -> Column:
     Flink: `WindowOperator#isWindowLate`; a record reaches its window before the watermark that it
     causes, so the record that closes a window is accepted.
 
-    `close_from`: the column that has when the window closes.
+    `close_from`: the column with the first instant whose records are late for the window.
     """
     return F.col(c.INSTANT) >= F.col(close_from)
 
@@ -67,7 +68,7 @@ def slot_of(ts: Column, grid: Grid) -> Column:
 def slot_of_session(grid: Grid, closures: Sequence[Closure]) -> dict[str, Column]:
     """The columns of the slot of a record, as if it were a session by itself.
 
-    ENDED_AT: when the input for its event time had ended, by the last of some closures; or null.
+    ENDED_AT: when the input for its event time ended, by the last of some closures; null: not yet.
     """
     ended = ((lies_in(F.col(c.TS), one.windows), long(one.at_ms)) for one in reversed(closures))
     return {
@@ -102,7 +103,7 @@ def windows_fit(grid: Grid) -> Column:
 
 
 def midnight_ms(day: Column) -> Column:
-    """The first millisecond of a date; plain arithmetic, where a cast would ask for time zones."""
+    """The first millisecond of a date, UTC, by plain arithmetic: a cast would use a time zone."""
     return F.unix_date(day).cast("bigint") * DAY_MS
 
 
@@ -128,7 +129,7 @@ def first_of(numbering: Numbering, arrival: Column) -> Column:
 
 
 def event_ms(numbering: Numbering, seen_from: Column, rank: Column) -> Column:
-    """The millisecond at which something first seen at an instant happened; see `Numbering`."""
+    """The millisecond of an event of the watermark; the column form of `Numbering.event_ms`."""
     if numbering.interval_ms is not None:
         return seen_from
     on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
@@ -142,7 +143,7 @@ def event_ms(numbering: Numbering, seen_from: Column, rank: Column) -> Column:
 def happened_before(
     numbering: Numbering, instant: Column, seen_from: Column, rank: Column
 ) -> Column:
-    """The column form of `Numbering.happened_before`; `instant`: the first one of a millisecond."""
+    """The column form of `Numbering.happened_before`; `instant` is the first of a millisecond."""
     if numbering.interval_ms is not None:
         return seen_from < instant
     on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
@@ -150,7 +151,7 @@ def happened_before(
 
 
 def tick_after(arrival: Column, ticks: Ticks) -> Column:
-    """The tick at which a record becomes visible; the column form of `Ticks.after`."""
+    """The first tick after an arrival, from which a record counts; column form of `Ticks.after`."""
     # `%` is quicker than pmod, and before the start both give no tick after the first one
     tick = arrival + ticks.interval_ms - (arrival - ticks.start_ms) % ticks.interval_ms
     return F.greatest(tick, F.lit(ticks.start_ms + ticks.interval_ms))
@@ -164,11 +165,11 @@ def candidate_of(rule: Candidate, ts: Column) -> Column:
 def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
     """The columns SEEN_FROM and RANK at which a record looks up the watermark at its arrival.
 
-    The watermark at a position is the value of the last advance at or before it (SEEN_FROM first,
-    then RANK). A record comes after all advances at its instant. Only a result of another
-    pipeline's windows that an advance fired (ADVANCE is not null) comes just before that advance,
-    as in Flink, where a window emits its results before it forwards the watermark. The splits of
-    one source advance together, at one rank (ALL_SPLITS).
+    The watermark at a position is the value of the last advance at or before it, in the order of
+    SEEN_FROM and RANK. A record comes after all advances at its instant. The exception is a result
+    of another pipeline's windows that a watermark fired (ADVANCE is not null): it comes just before
+    that watermark, since a Flink window emits its results before it forwards the watermark. The
+    splits of one source advance in one step, at one rank (ALL_SPLITS).
     """
     if not advance_column(spec):
         return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}

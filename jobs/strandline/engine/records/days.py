@@ -14,7 +14,7 @@ from strandline.engine.records.expressions import in_quotes, quoted
 from strandline.model.intervals import DAY_MS
 
 _IN_ONE_LIST = 5_000
-"""The largest number of days in one list: Sail's server ends, without a word, at some 20,000."""
+"""The largest number of days in one list: Sail's server crashes, without a message, at 20,000."""
 
 
 def in_days(column: str, days: Iterable[date | None]) -> Column:

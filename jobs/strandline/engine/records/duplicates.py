@@ -42,10 +42,10 @@ def with_duplicates(
     """The rows of some arrival days; a row that repeats another one has the REASON `duplicate`.
 
     A well-formed record is a duplicate if a record with equal `deduplicate.columns` (nulls are
-    equal) arrived less than `within` before it, whether that record is a duplicate or not: of a
-    chain only the first record counts. So only the arrivals of the `within` before a record decide
-    about it, and these are read too. The order is by arrival, sequence, event time, and at last by
-    a hash of the whole row.
+    equal) arrived less than `within` before it, even if the earlier record is a duplicate itself:
+    of a chain of repetitions only the first record counts. So arrivals in the time `within` before
+    a record are read, too. The order is by arrival, sequence, event time, and at last by a hash of
+    the whole row.
 
     Args:
         records: the landing as `read_records` reads it, at least of these days and of as many
@@ -85,7 +85,10 @@ def with_duplicates(
 
 
 def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date]) -> list[date]:
-    """Some arrival days, and the days of `among` to read for their duplicates; ascending."""
+    """The days of `among` to read for the duplicates of some arrival days, which are included.
+
+    They are ascending.
+    """
     rule, wanted = spec.source.deduplicate, sorted(days)
     if rule is None:
         return wanted

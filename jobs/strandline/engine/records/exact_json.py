@@ -27,7 +27,7 @@ OPTIONS = {
 _LEAST_PLAIN, _LEAST_SCIENTIFIC = 1e-3, 1e7
 """Java writes a floating-point number in [1e-3, 1e7) without an exponent, any other with one."""
 _PLAIN_SCALE = 6
-"""Java writes a DECIMAL with an exponent if its exponent is below -6."""
+"""Java writes a DECIMAL with an exponent if its first digit's place is below 10^-6."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _is_as_on_spark(kind: T.DataType) -> bool:
 
 
 def _decimal(column: Column, kind: T.DecimalType) -> Column:
-    """A DECIMAL as Java's BigDecimal writes it: with an exponent, where that is below -6."""
+    """A DECIMAL as Java's BigDecimal writes it: with an exponent if that is below -6."""
     text = column.cast("string")
     if kind.scale <= _PLAIN_SCALE:
         return text

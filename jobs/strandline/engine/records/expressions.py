@@ -47,7 +47,7 @@ _YEAR_1_MS = -62_135_596_800_000
 
 @dataclass(frozen=True)
 class _Known:
-    """Cached answers of an engine about expressions over columns.
+    """The cached types that an engine has given for expressions over columns.
 
     Attributes:
         types: the types of the columns, and of expressions as far as Sail has been asked.
@@ -79,10 +79,10 @@ def column_and_type(
         landing: the landing table.
         text: the name or the expression.
         place: its place in the pipeline's file.
-        where: a condition; the expression is computed for the rows alone that it keeps.
+        where: a condition; the expression is computed only for rows that fulfil it.
 
     Raises:
-        InputError: it is neither, or does not depend on the record alone.
+        InputError: the text is neither, or its value does not depend on the record alone.
     """
     if text in landing.columns:
         return quoted(text), landing.schema[text].dataType
@@ -127,10 +127,11 @@ def written(rows: DataFrame, text: str) -> str:
 
 
 def _behind_where(landing: DataFrame, where: str, sql: str, kind: T.DataType) -> str:
-    """The SQL by which Sail computes an expression for the rows alone that `where` keeps.
+    """The SQL by which Sail computes an expression only for rows that fulfil `where`: a CASE.
 
-    Sail computes conditions on what stands behind a filter together with the filter. Each of both
-    is written for Sail alone, as it has been checked: a CASE is nested more deeply.
+    A filter is not enough: Sail computes conditions on filtered rows together with the filter. The
+    expression and the condition are each written for Sail alone, as they were checked: a CASE is
+    nested more deeply.
     """
     from strandline.sql.written_for_sail import chosen  # noqa: PLC0415
 
@@ -143,7 +144,7 @@ def _behind_where(landing: DataFrame, where: str, sql: str, kind: T.DataType) ->
 def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
     """The types of expressions over rows; None for an expression that the engine refuses.
 
-    Only types that are not known are asked of the engine, all at once.
+    All types that are not cached are found with one query.
     """
     types = _known_over(rows).types
     asked = [text for text in texts if text not in types]
@@ -164,7 +165,7 @@ def _types_of(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
 
 
 def require_answered(error: PySparkException) -> None:
-    """Raise an error of the connection to Sail, which no expression causes."""
+    """Raise an error again if the connection to Sail caused it, and no expression did."""
     if type(error) is SparkConnectGrpcException:
         raise error
 

@@ -29,7 +29,7 @@ class SourceColumns:
         names: the names of all columns.
         nulls_counted: columns whose nulls were part of the identity of rows that are still
             published (see docs/decisions/0007).
-        of_sides: for two landing tables, by side: the name of each column among the columns of both
+        of_sides: for two landing tables, by side: the name of each column in the combined table
             (`side_by_side`).
         kinds: the types of the columns, if the engine writes JSON differently from Spark (see
             `exact_json`).
@@ -46,7 +46,7 @@ class SourceColumns:
         return cls(tuple(rows.columns if names is None else names), kinds=kinds_to_write(rows))
 
     def of_side(self, name: str) -> Mapping[str, str]:
-        """The columns of one of two landing tables; all columns, if that is not known."""
+        """The columns of one of two landing tables; all columns, if its own are not known."""
         return self.of_sides.get(name, _as_named(self.names))
 
 
@@ -77,7 +77,7 @@ def _identifying(spec: PipelineSpec, source: SourceColumns) -> Column:
 
 
 def _identifying_of(spec: PipelineSpec, source: SourceColumns, side: str) -> dict[str, str]:
-    """The columns that identify the records of a side, with their names in the table of both."""
+    """The columns that identify the records of a side, with their names in the combined table."""
     columns = source.of_side(side)
     names = spec.ids_of_sides.get(side, tuple(columns))
     return {name: columns.get(name, name) for name in names} | {INPUT: INPUT}
@@ -112,7 +112,7 @@ def _as_text(
     texts = [_json(before, quoted, source, nulls=True)] * bool(before)
     if others:
         written = _json(others, quoted, source, nulls=False)
-        # what is null is left out, so that a row without any of these keeps its text
+        # null values are left out, so that a row without any of these columns keeps its text
         texts.append(F.nullif(written, F.lit("{}")) if before else written)
     return F.concat_ws("|", *texts)
 

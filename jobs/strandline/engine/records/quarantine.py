@@ -75,12 +75,12 @@ def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
     """The quarantine rows of both inputs of a join in one table, each with its INPUT.
 
     Raises:
-        InputError: the landing tables have columns of one name that no one column can hold.
+        InputError: both landing tables have a column of one name, of types that do not fit one.
     """
     named = {
         name: of_input.withColumns(
             {
-                # what is equal in both landing tables are two rows all the same
+                # equal rows of both landing tables are two rows
                 "record_id": F.concat(F.lit(f"{name}-"), "record_id"),
                 "spec_fingerprint": F.lit(spec.spec_fingerprint),
             }
@@ -108,9 +108,10 @@ def as_quarantined(landing: T.StructType) -> T.StructType:
 
 
 def second_of_two(landing: Mapping[str, T.StructType], spec: PipelineSpec) -> dict[str, str]:
-    """The quarantine columns with values of another column in a second type, with its name.
+    """The quarantine columns that hold a landing column's values in its second type.
 
-    For a column `amount` in two types this is `{"amount__double": "amount"}`. Rows of an interval
+    Two landing tables may have a column `amount` in two types. Then quarantine has `amount` and
+    `amount__double`, and this is `{"amount__double": "amount"}`. Rows of an interval
     join are named for quarantine before the tables are combined, late rows of windows over both
     tables afterwards: so a column `reason` gives `source_reason__double` or `reason__double`.
 
@@ -185,7 +186,7 @@ def _rows(
     columns: Mapping[str, Column],
     day: Column,
 ) -> DataFrame:
-    """The quarantine rows of a `quarantine_date`; `columns`: all but the ones of every row."""
+    """Quarantine rows with a reason's own `columns`, and the columns that every such row has."""
     names = result_names(source_columns.names)
     # equal ids get a number; rows equal in everything are interchangeable, and have one id where it
     # is made of the whole row

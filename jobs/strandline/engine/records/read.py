@@ -150,7 +150,7 @@ def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
 
 
 def _candidate(landing: DataFrame, spec: PipelineSpec) -> Column:
-    """The watermark that a record offers; null: none. See `Generator.on_event` in `reference`."""
+    """The watermark that a record offers; null: none. See `Generator` in `reference.generators`."""
     watermark, place, where = spec.watermark, f"{spec.pipeline}: watermark", spec.source.where
     if watermark.candidate is not None:
         return candidate_of(watermark.candidate, F.col(c.TS))
@@ -195,7 +195,7 @@ def _reason(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> 
     Args:
         landing: the landing table.
         spec: the pipeline.
-        ts_given: whether the row has a value for its event time; None: not needed.
+        ts_given: whether the row has a value for its event time; None: the arrival is used.
     """
     reasons = _reasons(landing, spec, ts_given)
     return first_of_cases(((applies, F.lit(reason)) for reason, applies in reasons), F.lit(None))

@@ -1,7 +1,8 @@
 """Results of another pipeline's windows as records: rows of its table `firings`.
 
 A window emits its result before it forwards the watermark that fires it, so the watermark at the
-result's arrival is the one before. A firing by a late record has the watermark of that record.
+result's arrival is the previous one. A firing by a late record has the watermark at that record's
+arrival.
 Results of one watermark advance are emitted in the order of their timers, as Flink's event-time
 timers fire.
 """
@@ -44,9 +45,9 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
 def places_of_results(spec: ResultsSpec) -> dict[str, Column]:
     """The INSTANT, the SEQUENCE and the ADVANCE of results.
 
-    Results get the last INSTANT at which the watermark is the one that they arrive at. The
-    watermark may advance several times between that instant and the next one; ADVANCE says by which
-    advance a result was emitted. A result that another result caused in between has the same one.
+    A result has the last INSTANT before the watermark advance that it is emitted with. As the
+    watermark may advance several times before the next instant, ADVANCE has the rank of the advance
+    in question. A result that was caused by another result in between has the same ADVANCE.
     SEQUENCE orders the results of one instant: first the firings by records, numbered from 1 within
     their millisecond, then the firings by the watermark, by the times of their timers.
     """
@@ -61,7 +62,7 @@ def places_of_results(spec: ResultsSpec) -> dict[str, Column]:
     of_end = long(TICK_RANK if numbering.interval_ms is None else 0)  # before ticks of its instant
     rank = F.col("order_rank").cast("bigint")
     rank, number = F.when(rank == END_RANK, of_end).otherwise(rank), F.row_number().over(at_once)
-    # a tick comes before all records of its millisecond, and behind those of the one before
+    # a tick comes before all records of its millisecond, and after all of the one before
     on_tick = by_result & (seen_from <= first_of(numbering, F.col(c.ARRIVAL)))
     in_place = number + F.when(on_tick, F.lit(_BEHIND_RECORDS)).otherwise(0)
     return {

@@ -80,7 +80,7 @@ def _same_type(field: T.StructField, other: T.StructField) -> bool:
 def _beside(
     field: T.StructField, other: T.StructField, schemas: Iterable[T.StructType]
 ) -> T.StructField:
-    """The combined column for a column of one input, where the other input has its name."""
+    """The combined column for a column of one input, if the other input has one of its name."""
     if isinstance(field.dataType, _WHOLE) and isinstance(other.dataType, _WHOLE):
         kind = max(field.dataType, other.dataType, key=lambda one: _WHOLE.index(type(one)))
         return T.StructField(field.name, kind)

@@ -1,1 +1,4 @@
-"""The replay: windows that fire by another trigger than the default, evict, or fire early."""
+"""The replay: records go one by one through Flink's window operator, in workers of the engine.
+
+For windows with another trigger than the default one, an evictor, or a user's function.
+"""

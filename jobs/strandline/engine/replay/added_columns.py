@@ -1,4 +1,4 @@
-"""The columns that a replay adds to records: its outcome in Arrow, group after group.
+"""The columns that a replay adds to records: their outcome, in Arrow, group after group.
 
 The module is shipped to the engine's workers as text: of the library it imports only `operator_io`.
 """
@@ -32,9 +32,11 @@ FIRING = pa.struct(
         ("supersedes", pa.list_(_EARLIER)),
     ]
 )
-"""A firing: the fields of `Firing`; when the input of its session had ended; the number of the
-session in the group; its number in its window; whether it replaces the one before, and whether none
-replaces it; all firings that it replaces, where windows merge."""
+"""A firing as a struct: fields of `Firing`, and further ones.
+
+The further fields are when the input of its session ended, in ms; the number of the session in the
+group; the number of the firing in its window; whether it supersedes the firing before; whether it
+is in force; and, where windows merge, all firings that it supersedes."""
 _OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,
@@ -54,20 +56,23 @@ _OF_OTHERS = {"is_shown": _FLAG, "is_in_state": _FLAG}
 
 
 def types_of(rules: Rules) -> dict[str, pa.DataType]:
-    """The columns that a replay adds to records, by name without ADDED.
+    """The types of the columns that a replay adds to records, by name without ADDED.
 
-    They are fields of `Replayed`, and others.
+    They are fields of `Replayed`, and the following. A firing is *in force* unless a later firing
+    supersedes it.
 
-    `is_unfired`: whether the record has left the state before a firing found it (where windows do
-    not merge: whether none has found it yet); `firings`: the firings that it causes, or that the
-    watermark causes between it and the next record. Where windows do not merge, `is_shown`: whether
-    a firing in force contains it; `is_in_state`: whether it is in state at the end.
+    `is_unfired`: whether the record left the state before a firing contained or evicted it (where
+    windows do not merge: also a record in state that no firing has contained yet); `firings`: the
+    firings that it causes, or that the watermark causes between it and the next record.
+
+    Where windows do not merge, `is_shown`: whether a firing in force contains the record;
+    `is_in_state`: whether it is in state at the end.
 
     Where they merge, `is_refused`: whether the record is late; `session`: the number of its session
     in the group; `shown_in`: the firings in force that contain it; `in_state_as`: the number of the
-    window in state that contains it; `in_state`, of the last record of a group: its windows in
-    state, in the form of firings that have still to come, with numbers below 1, and `is_shown` if
-    they have not fired at their end.
+    window in state that contains it; `in_state`, only for the last record of a group: the group's
+    windows in state, in the form of future firings, with numbers below 1, and `is_shown` if they
+    have not fired at their end.
     """
     own = _OF_MERGING if rules.merging else _OF_OTHERS
     return {**_OF_EACH, **own, "firings": pa.list_(FIRING)}
@@ -88,7 +93,7 @@ class AddedColumns:
         self._caused: list[int] = []
 
     def add(self, done: Replayed, ts_ms: Sequence[int]) -> None:
-        """Add the outcome of a group, whose records have these event times."""
+        """Add the outcome of a group; `ts_ms`: the event times of its records, in ms."""
         fired = _of_firings(done, self._rules)
         _extend(self._firings, fired)
         caused = [0] * len(done.first)
@@ -151,7 +156,7 @@ def _of_firings(done: Replayed, rules: Rules) -> _Columns:
 def _superseded(
     done: Replayed, nth: Sequence[int], rules: Rules
 ) -> Sequence[list[dict[str, int]] | None]:
-    """All firings that each firing replaces; `nth`: the number of each firing in its window."""
+    """All firings that each firing supersedes; `nth`: the number of each firing in its window."""
     fired = done.firings
     if not (rules.merging and rules.lists_superseded):
         return [None] * len(fired)
@@ -214,7 +219,7 @@ def _of_sessions(done: Replayed, is_shown: Sequence[object], ts_ms: Sequence[int
 
 
 def _as_firing(session: Session, number: int, nth: int) -> dict[str, object]:
-    """The n-th session, in state, as a firing by the watermark at its end."""
+    """A session in state as a future firing, by the watermark at its end."""
     max_timestamp_ms = session.end_ms - 1
     return {
         "number": number,

@@ -23,7 +23,7 @@ _NEVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How a user's function is called, in terms of the columns of a partition.
+    """A user's function, and the columns of a partition that its calls read.
 
     A partition has rows of records and rows of firings. A record has a null `firing`; in a firing
     all other columns but `keys` and `group` are null, so firings sort after the records of their
@@ -37,7 +37,8 @@ class Calls:
         group: the columns that identify a group.
         order: the columns that order the records of a group.
         lifetime: the columns of a record's event time, the first firing that contains it, and the
-            first that no longer does, among firings of windows that cover the event time.
+            first one after that which no longer does. Only firings of windows that cover the
+            event time count.
         record: the column with the landed record.
         firing: a struct of `number`, `start_ms`, `end_ms` and `watermark_ms`; null: the row is a
             record.
@@ -101,7 +102,7 @@ def _results(rows: pa.Table, called: pa.Table, calls: Calls) -> Iterator[dict[st
 
 
 def _fired(rows: pa.Table, calls: Calls) -> Iterator[tuple[dict[str, int], pa.Table]]:
-    """The firings of a sorted partition, each with the records that it holds."""
+    """The firings of a sorted partition, each with its records."""
     records = pa.Table.from_struct_array(rows[calls.record])
     firings = rows[calls.firing].to_pylist()
     lifetime = [*zip(*(rows[name].to_pylist() for name in calls.lifetime), strict=True)]
@@ -114,10 +115,10 @@ def _fired(rows: pa.Table, calls: Calls) -> Iterator[tuple[dict[str, int], pa.Ta
 
 
 class _InState:
-    """The records in state at the next firing of a group, by their places in order.
+    """The records in state at a firing of a group, by their places (indices in order of arrival).
 
     A record is in state from the firing `first` on, until the firing `until`: see `Replayed`. Each
-    record enters and leaves once, so a firing costs as much as the records that it holds.
+    record enters and leaves once, so the cost of a firing grows only with its own records.
     """
 
     def __init__(self, places: Iterable[int], lifetime: Sequence[tuple[int, int, int]]) -> None:

@@ -48,7 +48,7 @@ IS_REFUSED, SESSION, IN_STATE_AS, IN_STATE = (
 TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
-"""The watermark at the end, for the group of a record, in ms; null: MAX_WATERMARK."""
+"""The watermark, in ms, at which the replay of a record's group ends; null: MAX_WATERMARK."""
 _ROWS_OF_A_WORKER = 400_000
 """The number of rows, roughly, that a worker sorts and replays at once."""
 
@@ -78,8 +78,8 @@ class Groups:
 
     Attributes:
         by: the columns that identify a group.
-        order: the columns that order the records of a group; ties are broken by their identity.
-        records: the estimated number of records, each counted once for each of its windows.
+        order: the columns that order the records of a group; equal ones are ordered by identity.
+        records: the estimated number of pairs of a record and one of its windows.
     """
 
     by: Sequence[str]
@@ -117,12 +117,12 @@ def replayed(
     RECORD_ID is set for records that cause a firing or share their position with another record.
 
     Args:
-        records: the records, with START and END of the window of each alone, the WATERMARK at
-            arrival, UNTIL_MS, and the values of `values_of`.
-        groups: their grouping.
+        records: the records, each with START and END of its own window (before any merge), the
+            WATERMARK at arrival, UNTIL_MS, and the values of `values_of`.
+        groups: the grouping of the records.
         spec: the pipeline.
-        rules: its rules.
-        identity: breaks ties of position; None: there are none.
+        rules: the trigger and the evictor.
+        identity: orders records of one position; None: no two records have one.
         used: further columns to keep, such as the columns that aggregates read.
         identifying: further columns that `identity` reads.
     """
@@ -131,7 +131,7 @@ def replayed(
     read = [*filter(None, _columns_of(rules)), UNTIL_MS]
     rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
     rows = _in_order(groups.partitioned(rows), groups.by, position, identity)
-    # once, as mapInArrow reads the columns of these very rows again
+    # computed once, since mapInArrow reads the columns of the same rows again
     rows, group = groups.with_texts(rows)
     added = pa.schema([(f"{ADDED}{name}", kind) for name, kind in types_of(rules).items()])
     schema = T.StructType([*rows.schema.fields, *from_arrow_schema(added).fields])
@@ -155,7 +155,7 @@ def replayed(
 
 
 def _columns_of(rules: Rules) -> list[str | None]:
-    """The columns for the fields of `Records`, in order; None: the rules do not need the field."""
+    """The columns for the fields of `Records`, in that order; None: the rules read none."""
     return [
         c.START,
         c.END,
@@ -182,9 +182,9 @@ def _in_order(
 
 
 def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
-    """Whether another record of the group may have the same position: it has the same instant.
+    """Whether another record of the group may have the same position.
 
-    Decided by the neighbours, with a window function, which keeps each group in one partition.
+    The neighbours in order are compared with a window function, which keeps a group in a partition.
     """
     in_order = Window.partitionBy(*group).orderBy(*position)
     instant = [name for name in position if name in {c.INSTANT, c.SEQUENCE}]
@@ -234,7 +234,7 @@ def _longest_ms(spec: PipelineSpec) -> tuple[int, str] | None:
 
 
 def values_of(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
-    """The values that the trigger and the evictor compare, as columns; null: they compare none.
+    """The values that the trigger and the evictor compare, as columns; null: they read none.
 
     Raises:
         InputError: a value is not a number.

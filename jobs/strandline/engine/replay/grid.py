@@ -1,4 +1,4 @@
-"""The rebuild by a replay of windows on a grid and of windows of all time."""
+"""The rebuild of windows by a replay: of windows on a grid, global and counting windows."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def windows(self) -> DataFrame:
         """The windows of every key, including windows that have not fired yet.
 
-        They have the content of the last firing, which may lack accepted records. A window that has
-        not fired itself is `open`, also where the watermark has passed its end.
+        They have the contents of their last firing, which may lack accepted records. A window that
+        has not fired is `open`, even if the watermark has passed its end.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         parts = self.replayed.groupBy(*window, IS_SHOWN).agg(
@@ -155,7 +155,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def _with_watermarks(self, accepted: DataFrame) -> DataFrame:
         """The records with the WATERMARK at their arrival, and UNTIL_MS.
 
-        If only the end of a window matters, WATERMARK only says whether it had been reached.
+        If it only matters whether the watermark has reached the window's end, WATERMARK is the
+        window's maximum timestamp or MIN_WATERMARK instead.
         """
         if self._spec.fires_at_times:
             records = self._emitted.at_arrival(accepted, self._spec)
@@ -202,19 +203,19 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return placed_in(timed, F.col(_AT_MS), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
-        """Firings with where the watermark reached the end of their window."""
+        """Firings with the position at which the watermark reached the end of their window."""
         ends = self._windows.select(c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS))
         return fired.join(F.broadcast(ends), c.WINDOW)
 
     def _reached(self, fired: DataFrame) -> DataFrame:
-        """Firings with where the watermark reached REACHES, or their input ended."""
+        """Firings with the position at which the watermark reached REACHES, or the input ended."""
         ends = self._windows.select(c.WINDOW, F.col(c.ENDED_AT).alias(c.ENDED))
         fired = computed(fired).drop(c.ENDED).join(F.broadcast(ends), c.WINDOW)
         timed = with_crossings(fired, {FIRES: F.col(REACHES)}, self._emitted)
         return timed.withColumn(_AT_MS, crossed_at_ms(FIRES, self._emitted))
 
     def _contents_of_firings(self) -> DataFrame:
-        """See `ReplayedRebuild`; added up where each firing has all records so far."""
+        """See `ReplayedRebuild`; running aggregates, where a firing has all records so far."""
         window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials

@@ -1,4 +1,4 @@
-"""The windows of a group that are in state during its replay, and their timers.
+"""The windows of a group that are in state (*in flight*) during its replay, and their timers.
 
 The module is shipped to the engine's workers as text: of the library it imports only `operator_io`.
 """
@@ -19,12 +19,12 @@ class Window:
     Attributes:
         start_ms: the start of the window.
         end_ms: the end of the window.
-        members: the places of its records in state; if no record ever leaves it, only `size` counts
-            them.
-        taken: with merging windows: the places of all records that it has taken, in any order.
+        members: the places (indices in order of arrival) of its records in state; empty if no
+            record ever leaves it: then `size` is enough.
+        taken: with merging windows: the places of all records that it has accepted, in any order.
         size: the number of its records.
-        in_force: the firings whose records are all still in the window, without firings that
-            another one of them supersedes for good.
+        in_force: the numbers of the firings whose records are all still in the window, without
+            firings that another one of them supersedes.
         fired: with merging windows: the numbers of all its firings, in any order.
         waits_for_end: whether a timer is registered for its last millisecond.
         next_ms: the next multiple of the interval at which it fires.
@@ -61,7 +61,7 @@ class Window:
         return self.max_timestamp_ms if self.waits_for_end else None
 
     def as_session(self, *, is_in_state: bool, ended_ms: int | None = None) -> Session:
-        """The session that it is, once it takes no more records."""
+        """The window as a session, once it accepts no more records."""
         return Session(
             self.start_ms,
             self.end_ms,
@@ -91,7 +91,10 @@ class InFlight:
             heappush(self._timers, (time_ms, window.start_ms, self._timers_set, window))
 
     def next_due(self, to_ms: int | None) -> tuple[int, Window] | None:
-        """Take the earliest timer up to a watermark, with its window; None: of all timers."""
+        """Remove and return the earliest timer up to a watermark, with its window.
+
+        `to_ms` None: whatever its time.
+        """
         while self._timers and (to_ms is None or self._timers[0][0] <= to_ms):
             time_ms, _, _, window = heappop(self._timers)
             if window.is_in_flight and window.timer_ms == time_ms:
@@ -99,16 +102,16 @@ class InFlight:
         return None
 
     def touched_by(self, start_ms: int, end_ms: int) -> slice:
-        """The place of the windows that a range overlaps or touches."""
+        """The windows that a range of event times overlaps or touches, as a slice of all."""
         first = bisect_left(self.windows, start_ms, key=lambda one: one.end_ms)
         last = bisect_right(self.windows, end_ms, lo=first, key=lambda one: one.start_ms)
         return slice(first, last)
 
     def merged(self, touched: slice, start_ms: int, end_ms: int) -> Window:
-        """One window in place of others.
+        """Replace windows by one merged window.
 
-        It has no timer but the one for the next multiple of the interval, also one that has passed:
-        the next advance fires it. Flink: `WindowOperator`, `Trigger#onMerge`.
+        Its only timer is for the next multiple of the interval. If this multiple has passed, the
+        next watermark fires it. Flink: `WindowOperator`, `ContinuousEventTimeTrigger#onMerge`.
         """
         parts = self.windows[touched]
         window = parts[0] if len(parts) == 1 else _joined(parts, start_ms, end_ms)

@@ -25,11 +25,11 @@ class Names:
     Attributes:
         group: the columns that identify a group.
         order: the columns that order the records of a group.
-        records: the columns for the fields of `Records`, in order; None: the rules do not need it.
-        until_ms: the column of a group's watermark at the end; null: MAX_WATERMARK.
-        compared: columns whose values are compared, each with a text for where one is null.
-        longest_ms: the largest allowed length of a record's own window, with a text for where one
-            is longer; None: any length is allowed.
+        records: the columns for the fields of `Records`, in that order; None: the rules read none.
+        until_ms: the column of the watermark at which a group's replay ends; null: MAX_WATERMARK.
+        compared: columns whose values are compared, each with the error message for a null.
+        longest_ms: the largest allowed length of a record's own window, with the error message for
+            a longer one; None: any length is allowed.
     """
 
     group: tuple[str, ...]
@@ -90,7 +90,7 @@ def in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
-    """Whether each row comes after the one before, by the first column in which they differ."""
+    """Whether no row precedes the row before it, by the first column in which they differ."""
     undecided = pa.array([True] * (rows.num_rows - 1), pa.bool_())
     for name in by:
         before, after = _neighbours(rows, name)
@@ -113,7 +113,7 @@ def bounds_of(ordered: pa.Table, group: Sequence[str]) -> list[int]:
 
 
 def _neighbours(rows: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
-    """All values of a column but the last, and all but the first."""
+    """All values of a column except the last one, and all values except the first one."""
     values = rows[name].combine_chunks()
     return values.slice(0, rows.num_rows - 1), values.slice(1)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 OF_A_RECORD = "strandline record: "
 """The prefix of the message for a record that cannot be replayed; a place and a text follow."""
 NEVER = 2**62
-"""The number of a firing after all firings: the record never leaves its window."""
+"""A number after the numbers of all firings, for a record that never leaves its window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ class Records:
     A column that the rules do not need may be empty.
 
     Attributes:
-        starts_ms: the start of the window of the record alone; without merging windows, only the
-            first value is read.
-        ends_ms: the end of that window; likewise.
+        starts_ms: the start of the record's own window, before any merge; without merging windows
+            only the first value is read.
+        ends_ms: the end of the record's own window; likewise.
         ts_ms: the event time.
         watermarks_ms: the combined watermark at the record's arrival.
         trigger_values: the value that `Rules.delta` compares.
         evictor_values: the value that `Rules.near` compares.
-        eras: the number of `Rules.closures` before the record's arrival.
+        eras: the number of `Rules.closures` that ended before the record's arrival.
     """
 
     starts_ms: Sequence[int]
@@ -117,12 +117,13 @@ class Firing:
         number: its number in the group, from 1, in order of time.
         start_ms: the start of the window.
         end_ms: the end of the window.
-        after: the place of the last record added before it; the record that causes it, if one does.
-        time_ms: the timer that fired it; None: a record did.
-        reaches_ms: the least watermark at which it fires; None: a record caused it.
-        late: whether the watermark had reached the window's last millisecond before.
-        supersedes: the numbers of the earlier firings whose records are all in this one, unless
-            another one of `supersedes` supersedes them.
+        after: the place (index in order of arrival) of the last record added before the firing; if
+            a record causes the firing, of that record.
+        time_ms: the time of the timer that fires it; None: a record causes it.
+        reaches_ms: the least watermark that fires it; None: a record causes it.
+        late: whether an earlier watermark had already reached the window's last millisecond.
+        supersedes: the numbers of the earlier firings whose records are all in this one, without
+            firings that are superseded by another firing of this list.
     """
 
     number: int
@@ -137,15 +138,15 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A window that has become part of no other one, where windows merge: a session.
+    """A session: where windows merge, a window that has not become part of another one.
 
     Attributes:
         start_ms: the start of the window.
         end_ms: the end of the window.
         is_in_state: whether it is in state at the end.
-        is_open: whether its timer for the end has still to fire.
-        taken: the places of all records that it and its parts have taken, by rising places.
-        fired: the numbers of all their firings, by rising numbers.
+        is_open: whether the timer for its end has not fired yet.
+        taken: the places of all records that it and its merged parts have accepted, ascending.
+        fired: the numbers of all firings of it and its merged parts, ascending.
         ended_ms: when its input had ended, in ms; None: it has not.
     """
 
@@ -160,20 +161,20 @@ class Session:
 
 @dataclass(slots=True)
 class Replayed:
-    """The outcome of a replay: the firings, and a value for each record in each list.
+    """The outcome of a replay: the firings, and lists with a value for each record.
 
-    A firing f of a window that covers the record's event time contains the record iff `first <= f <
-    until`.
+    A firing with number f, of a window that covers the record's event time, contains the record if
+    and only if `first <= f < until`.
 
     Attributes:
-        starts_ms: with merging windows: the start of the window that accepted it, at its arrival.
-        ends_ms: the end of that window; likewise.
-        refused: with merging windows: whether no window accepted it.
-        late: whether the watermark had reached that end.
-        first: the number of the next firing at its arrival.
-        until: the first firing that no longer contains it, or `NEVER`.
-        removed_by: the firing that purges or evicts it, or the last one before its window left the
-            state; `NEVER`: it is in state at the end.
+        starts_ms: with merging windows: the start of the window that accepted the record, then.
+        ends_ms: with merging windows: the end of that window, then.
+        refused: with merging windows: whether no window accepted the record.
+        late: whether the watermark had reached the end of the window at the record's arrival.
+        first: the number of the next firing after the record's arrival.
+        until: the number of the first firing that no longer contains the record, or `NEVER`.
+        removed_by: the number of the firing that purges or evicts the record, or of the last one
+            before its window left the state; `NEVER`: it is in state at the end.
         firings: the firings in order of time.
         sessions: with merging windows: the sessions; the sessions in state are the last ones.
     """
@@ -213,9 +214,9 @@ class Replayed:
         return [one.number for one in fired if one.start_ms <= ts_ms < one.end_ms]
 
     def is_unfired(self, firings: Sequence[Firing], place: int, ts_ms: int) -> bool:
-        """Whether a record has left the state, and no firing of its session found it in its window.
+        """Whether a record has left the state, and no firing of its session contained it before.
 
-        A firing that evicts the record has found it.
+        A firing that evicts the record counts as one that contained it.
         """
         removed_by = self.removed_by[place]
         if removed_by == NEVER:
@@ -225,7 +226,7 @@ class Replayed:
         return not any(one.start_ms <= ts_ms < one.end_ms for one in reversed(fired))
 
     def _since_arrival(self, firings: Sequence[Firing], place: int, last: int) -> Sequence[Firing]:
-        """The firings of a session, in order, from a record's arrival to the one with a number."""
+        """The firings of a session from a record's arrival up to the firing with number `last`."""
         begin = bisect_left(firings, self.first[place], key=lambda one: one.number)
         end = bisect_right(firings, last, lo=begin, key=lambda one: one.number)
         return firings[begin:end]

@@ -1,4 +1,4 @@
-"""Windows whose result a user's function computes: one call for each firing, in the workers.
+"""Windows whose results a user's function computes: one call for each firing, in the workers.
 
 Flink: `ProcessWindowFunction`.
 """
@@ -77,7 +77,7 @@ class ProcessFunctionRebuild(OverReplay):
         return (*position_of(self._spec), c.RECORD_ID)
 
     def _records_and_firings(self) -> DataFrame:
-        """The input rows of `Calls`: records, and the firings to call the function for."""
+        """The input rows of `Calls`: records, and the firings for which the function is called."""
         spec, replay = self._spec, self.replay
         record = F.struct(*map(quoted, self.source_columns.names)).alias(_RECORD)
         records = replay.replayed.select(*replay.group, *self._order, FIRST, UNTIL, record)

@@ -1,4 +1,4 @@
-"""The common part of rebuilds by a replay: its outcome, computed once, as firings and contents."""
+"""The common part of all rebuilds by a replay: from its outcome to firings with contents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from strandline.engine.watermark_values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec
 
 OWN_END = "_strandline_own_end_ms"
-"""The END of the record that causes a firing."""
+"""The end of the own window of the record that causes a firing, in ms."""
 _FIRED = "_strandline_fired"
 NUMBER = "firing"
 """The number of a firing in its window, from 1."""
@@ -51,8 +51,8 @@ _FROM, _TO = "_strandline_fired_from_ms", "_strandline_fired_to_ms"
 class ReplayedRebuild(Rebuild, ABC):
     """A rebuild whose records are replayed, group by group.
 
-    Windows of a grid have accepted all of them; for sessions the replay refuses some: no firing
-    contains these.
+    Windows of a grid have accepted all records before the replay. For sessions the replay refuses
+    late records, which no firing contains.
     """
 
     @property
@@ -71,7 +71,7 @@ class ReplayedRebuild(Rebuild, ABC):
         return self._fired.where(lies_in(F.col(c.START), self.scope.windows))
 
     def reported(self, fired: DataFrame) -> DataFrame:
-        """The same firings, each with the WATERMARK that it reports."""
+        """Firings of `fired`, each with the WATERMARK that it reports."""
         return self._emitted.at(as_probes(fired))
 
     def firings(self) -> DataFrame:
@@ -97,7 +97,7 @@ class ReplayedRebuild(Rebuild, ABC):
         return contents(members, [*self.group, c.FIRING], self._aggregates)
 
     def _filled(self, rows: DataFrame) -> DataFrame:
-        """Rows, where the contents are missing with the aggregates of no record."""
+        """Rows, with the aggregates of an empty set of records where contents are missing."""
         none = {**self._aggregates, "records": F.count(F.lit(1))}
         return with_contents_of_none(rows, self.replayed, none)
 
@@ -164,12 +164,12 @@ class OverReplay(Rebuild, ABC):
 def firings_of(
     records: DataFrame, of_record: Sequence[str | Column], *, in_state: bool = False
 ) -> DataFrame:
-    """The firings, each with the record that causes it, or the last one before the watermark did.
+    """The firings, each with its causing record, or the last record before the watermark fires it.
 
     Args:
         records: the rows of `dataframe.replayed`.
         of_record: the columns of the record to keep.
-        in_state: whether the windows in state are included, as firings that have still to come.
+        in_state: whether the windows in state are included, as future firings.
     """
     firings = F.concat(FIRINGS, IN_STATE) if in_state else F.col(FIRINGS)
     each = records.select(*of_record, F.explode(firings).alias(_FIRED))
@@ -190,12 +190,15 @@ def is_by_record() -> Column:
 def placed_in(
     firings: DataFrame, at_ms: Column, of_record: Column, spec: PipelineSpec
 ) -> DataFrame:
-    """The rows of `firings_of` `with_position`, by where the watermark reaches REACHES."""
+    """The rows of `firings_of`, with the columns of `result_rows.with_position`.
+
+    A firing by the watermark is placed where the watermark reaches REACHES.
+    """
     return with_position(firings, ~is_by_record(), at_ms, (F.col(_TIME) + 1, of_record), spec)
 
 
 def happened(firings: DataFrame, axis: Axis) -> DataFrame:
-    """The firings that have happened, without firings that wait for a future watermark."""
+    """The firings before the horizon, without firings that a later watermark would cause."""
     return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
 
 

@@ -1,4 +1,4 @@
-"""The window operator over the records of one group: when windows fire, and with what.
+"""The window operator over the records of one group: when windows fire, and with which records.
 
 Flink: `WindowOperator` and `EvictingWindowOperator`. A group is a window of a key, or the records
 of a key whose own windows are connected, for its sessions. The module is shipped to the engine's
@@ -53,7 +53,7 @@ class _Operator:
         self._replayed = Replayed.of(len(records.watermarks_ms), merging=rules.merging)
 
     def replayed(self) -> Replayed:
-        """The outcome, once all records have been taken."""
+        """The outcome, after all records have been processed."""
         if self._rules.merging:
             in_state = (one.as_session(is_in_state=True) for one in self._in_flight.windows)
             self._replayed.sessions += in_state
@@ -62,7 +62,7 @@ class _Operator:
     # ---------------------------------------------------------------- as the watermark advances
 
     def advance(self, to_ms: int | None) -> None:
-        """Fire all timers up to a watermark, and drop windows; None: all there are."""
+        """Fire all timers up to a watermark, and drop windows; None: MAX_WATERMARK."""
         if to_ms is not None and self._watermark_ms is not None and to_ms <= self._watermark_ms:
             return
         while (due := self._in_flight.next_due(to_ms)) is not None:
@@ -103,7 +103,7 @@ class _Operator:
         return cleanup_ms <= watermark_ms
 
     def _drop(self, window: Window, ended_ms: int | None = None) -> None:
-        """Let a window leave the state, with its records."""
+        """Remove a window and its records from the state."""
         replayed, last = self._replayed, len(self._replayed.firings)
         window.is_in_flight = False
         for member in window.members if self._removes else window.taken:
@@ -245,7 +245,7 @@ class _Operator:
             self._keep_only(window, [], number, is_contained=True)
 
     def _needed(self, time_ms: int) -> int:
-        """The watermark that fires a timer; if the timer has passed, the next larger watermark."""
+        """The least watermark that fires a timer; for a passed timer, the next larger watermark."""
         if self._watermark_ms is None or time_ms > self._watermark_ms:
             return time_ms
         return self._watermark_ms + 1

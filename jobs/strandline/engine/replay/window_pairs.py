@@ -55,7 +55,7 @@ class WindowPairsRebuild(OverReplay):
         return self._results.drop(_NTH, *self._which)
 
     def pairs(self, windows: DataFrame) -> DataFrame:
-        """See `Rebuild`; a session that a later one covers is not among the windows."""
+        """See `Rebuild`; a session that was merged into a longer one is not among the windows."""
         spec, window = self._spec, self._window
         results = (
             last_firings(self._results, spec)
@@ -147,10 +147,11 @@ _SIDES = {name: f"_strandline_side_{name}" for name in SIDES}
 
 
 def _numbered_again(results: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings with a pair, numbered among themselves; what they replace has these numbers too.
+    """Firings with a pair, numbered without the firings that have none.
 
-    Where both have a pair, a firing has all pairs of an earlier one if and only if it has all its
-    records: so it replaces the firings that it replaces in a co-group.
+    The columns with superseded firings get the same numbers. A firing has all pairs of an earlier
+    firing with a pair if and only if it has all of its records. So it supersedes the firings that
+    it supersedes as a co-group.
     """
     before = F.lag(_NTH).over(Window.partitionBy(*window_key(spec)).orderBy(_NTH))
     replaced = F.when(F.col("supersedes") == before, F.col("firing") - 1)

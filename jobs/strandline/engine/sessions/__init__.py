@@ -1,1 +1,1 @@
-"""Sessions: by sets where one run of records is a session, else by a replay of their chains."""
+"""Session windows: most are found by Spark aggregates, only disputed ones by a record replay."""

@@ -1,13 +1,14 @@
-"""digest: the records of sessions as rows of records with the same outcome, far fewer than they.
+"""The digest: rows that each stand for many records which have the same outcome in sessions.
 
 A record is *ahead* if it arrived while the watermark was at least 2 ms below its event time. Then
 no session that it touches had fired before, and it arrived before every record there that was
 behind the watermark, so neither its position nor the watermark at its arrival matters. If all
 records have one gap, records that are ahead and closer than the gap share a row.
 
-Rows ahead whose windows overlap or touch are a *run*. No session ends inside a run, so a run is one
-row in the search for sessions, however many rows it has. The further cost depends on the number of
-records behind the watermark, which are few. Runs and other rows that are connected are a *chain*.
+Two rows of a key are *connected* if their windows overlap or touch. Connected rows that are ahead
+are a *run*. No session ends inside a run, so a run is one row in the search for sessions. The
+further cost depends on the number of records behind the watermark, which are few. All connected
+rows, runs and others, are a *chain*.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def row_key(spec: PipelineSpec) -> list[str]:
 
 
 def begins(by_start: WindowSpec) -> Column:
-    """Whether the rows before a row, by START, neither overlap nor touch it."""
+    """Whether a row neither overlaps nor touches any row before it, in the order of START."""
     reach = F.max(c.END).over(before_here(by_start))
     return F.coalesce(F.col(c.START) > reach, F.lit(True))
 
@@ -83,8 +84,8 @@ def in_rows(records: DataFrame, history: History, ends_ms: Iterable[int]) -> Dat
 def _is_ahead(spec: PipelineSpec) -> Column:
     """Whether a record arrives before the watermark can fire any session that it touches.
 
-    A record with an ADVANCE arrives after all earlier advances of its instant, so it needs a larger
-    distance, also from `never` at the end of the input.
+    A result that a watermark advance fired (ADVANCE) arrives after earlier advances of its instant,
+    so it must be further ahead, also of `Axis.never` at the end of the input.
     """
     instant = F.col(c.INSTANT)
     if advance_column(spec):
@@ -93,7 +94,7 @@ def _is_ahead(spec: PipelineSpec) -> Column:
 
 
 def _sequence(history: History) -> Column:
-    """The SEQUENCE within a millisecond: results that a tick fires come before its records."""
+    """The SEQUENCE within a millisecond, in which results that a tick fires precede all records."""
     if not advance_column(history.spec):
         return F.col(c.SEQUENCE)
     on_tick = F.col(c.INSTANT) < first_of(history.axis, F.col(c.ARRIVAL))
@@ -101,10 +102,10 @@ def _sequence(history: History) -> Column:
 
 
 def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:
-    """One row for the records of each `row_key`: ROW, START, END, `records` and the partials.
+    """One row for the records of each `row_key`: ROW, START, END, `records` and partial aggregates.
 
-    Records that are not ahead have an INSTANT. It can differ from their arrival: windows emit a
-    result before they forward the watermark that fires it.
+    Rows that are not ahead have an INSTANT. For a result of other windows it differs from the
+    arrival, as it is emitted before the watermark that fires it is forwarded.
     """
     ends = [] if c.END in row_key(spec) else [F.max(c.END).alias(c.END)]
     return (
@@ -122,7 +123,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 
 
 def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
-    """The rows with the WATERMARK at their arrival; rows ahead get one below all of theirs."""
+    """The rows with the WATERMARK at their arrival; for rows ahead, `AHEAD`, a lower one."""
     is_ahead = F.col(AT) == AHEAD
     probes = rows.where(~is_ahead).withColumn(c.ARRIVAL_DAY, date_of(F.col(AT)))
     behind = emitted.at_arrival(probes, spec).drop(c.ARRIVAL_DAY)
@@ -145,16 +146,15 @@ def after_closures(rows: DataFrame, ended: Sequence[Closure]) -> DataFrame:
 
 
 def is_refused() -> Column:
-    """Whether a row arrived after all sessions had been dropped: its input had ended before."""
+    """Whether a row is refused because its input had ended, and all sessions were dropped."""
     return F.col(c.WATERMARK) == F.lit(MAX_WATERMARK)
 
 
 def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows of `after_closures`, with the ROW of the first row of their run; computed.
 
-    A row is ahead if the watermark at its arrival is at least 2 ms below its event time: then no
-    session that it touches had fired before. `Parts`, which decides for whole parts of slots,
-    finds fewer such rows. A row that is not ahead is a run of its own.
+    A row is ahead by its own WATERMARK here. `Parts`, which decides for whole parts of slots, finds
+    fewer rows ahead. A row that is not ahead is a run of its own.
     """
     is_ahead = F.col(c.WATERMARK) <= F.col(c.START) - 2
     of_era = Window.partitionBy(*keys_of(spec), c.ERA, _IS_AHEAD)
@@ -191,8 +191,8 @@ def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 def in_chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows of `one_row_per_run` with their CHAIN, and whether they are ALONE; computed.
 
-    A chain is made of rows of a key whose windows overlap or touch, so no session has rows of two
-    chains. Rows that are refused have chains among themselves, which nobody reads.
+    No session has rows of two chains. Rows that are refused have chains among themselves, without a
+    meaning.
     """
     by_start = Window.partitionBy(*keys_of(spec), _IS_REFUSED).orderBy(c.START, c.ROW)
     first = F.last(F.when(F.col(_BEGINS), F.col(c.ROW)), ignorenulls=True)

@@ -1,7 +1,8 @@
-"""The range of event times whose records decide about the sessions of a range.
+"""The range of event times whose records decide about the sessions that start in a range.
 
-Records of a key are *connected* where their windows overlap or touch, whatever the watermark did. A
-session never contains records that are not connected, so records outside cannot change it.
+Records of a key are *connected* if their windows overlap or touch, directly or through others, even
+if the watermark kept them in several sessions. All records of a session are connected, so others
+cannot change it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def read_far_enough(
     """The event times that decide about the sessions that start in a range, and their rows.
 
     Before the range, only records whose own window reaches it are needed: they show whether a
-    session extends over its start. After the range, all records connected with it are needed; how
-    far that is shows only as they are read.
+    session extends over its start. After the range, all records connected with it are needed. How
+    far these extend is not known before they are read, so the range is widened step by step.
 
     Args:
         digested: gives the rows of some event times.
@@ -68,7 +69,7 @@ class _Reach:
     whole: bool
 
     def first_asked(self) -> TimeRange:
-        """The event times to read first: up to a few gaps after the range."""
+        """The event times to read at first: up to a few gaps after the range."""
         gap_ms = gap_of(self.history.spec)
         ahead_ms = 2 * (self.history.grid.step_ms if gap_ms is None else gap_ms)
         first_ms = self.history.days.first_reaching(self.within.start_ms)
@@ -88,14 +89,14 @@ class _Reach:
         return needed if needed is not None and self._exceeds(asked, needed) else None
 
     def _exceeds(self, asked: TimeRange, needed: TimeRange) -> bool:
-        """Whether needed event times lie outside of the read range, on a side that matters."""
+        """Whether needed event times lie outside of the read range, on a side to be widened."""
         is_earlier = self.whole and needed.start_ms < asked.start_ms
         return is_earlier or needed.end_ms > asked.end_ms
 
     def widened(self, asked: TimeRange, needed: TimeRange) -> TimeRange:
-        """A wider range with the needed event times; it grows in few steps, however long it gets.
+        """A wider range that includes the needed event times; only the edges that must move do.
 
-        An edge that need not move stays.
+        Its part outside of the rebuilt range is multiplied, so that few steps reach far.
         """
         start_ms, end_ms = asked.start_ms, asked.end_ms
         if self.whole and needed.start_ms < start_ms:
@@ -115,7 +116,7 @@ def _to_the_end_if_last(asked: TimeRange, events: TimeRange | None) -> TimeRange
 
 
 def _reached(rows: DataFrame, within: TimeRange, spec: PipelineSpec) -> TimeRange:
-    """The range that all connected records which touch a range cover; at least that range."""
+    """A range of event times, extended by all connected records that touch it."""
     touches = (F.col(c.START) < within.end_ms) & (F.col(c.END) >= within.start_ms)
     chains = _chains(rows, spec).where(touches)
     first, last = chains.agg(F.min(c.START), F.max(c.END)).collect()[0]
@@ -149,9 +150,9 @@ def first_not_final(
 def whole_within(
     records: DataFrame, history: History, within: TimeRange, *, until_ms: int, watermark_ms: int
 ) -> TimeRange | None:
-    """The slots of a range whose sessions are dropped, with no session across the edges.
+    """The longest part of a range, in whole slots, whose sessions are all dropped from state.
 
-    No connected records lie on both sides of an edge, over all keys.
+    No connected records of any key lie on both sides of its edges.
 
     Args:
         records: the landing as `read_records` reads it.
@@ -161,7 +162,7 @@ def whole_within(
         watermark_ms: the watermark, for the allowed lateness of the history's pipeline.
 
     Returns:
-        The range from the first such edge to the last; None: there are fewer than two.
+        The range from the first such edge to the last; None: there are not two such edges.
     """
     step_ms = history.grid.step_ms
     chains = _slots_of_chains(records, history, within, until_ms)
@@ -210,7 +211,7 @@ def _first_start_ending_after(
 ) -> int | None:
     """The least start of connected records that end after an instant; None: there are none.
 
-    If they extend beyond the range that was read, a wider one is read.
+    If they extend beyond the range that was read, a wider range is read.
     """
     events = history.days.events
     if events is None:
@@ -233,8 +234,8 @@ def _first_start_ending_after(
 def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: int) -> DataFrame:
     """Records from an event time on, with close records of a key combined: START, END.
 
-    With one gap for all, records in one part of that length overlap; else only records of one event
-    time are combined.
+    If all have one gap, the records of a key in an interval of that length overlap, and are one
+    row; else only records of one event time are.
     """
     spec, gap_ms, ts = history.spec, gap_of(history.spec), F.col(c.TS)
     days = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS), until_ms)

@@ -49,7 +49,7 @@ class SessionRebuild(SessionReplay):
     # ------------------------------------------------------------------------------ windows
 
     def windows(self) -> DataFrame:
-        """The windows that Flink has emitted and not superseded, and the sessions still open."""
+        """The sessions that were emitted and not superseded by a longer one, and open sessions."""
         return self._with_contents(self._windows.where(IS_SHOWN))
 
     def in_state(self) -> DataFrame:
@@ -91,7 +91,7 @@ class SessionRebuild(SessionReplay):
         return alone.unionByName(others)
 
     def accepted_by_slot(self) -> DataFrame:
-        """See `Rebuild`: of the slots that the sessions begin in."""
+        """See `Rebuild`; a session counts in the slot that it begins in."""
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
         accepted = self._at_arrival.join(broadcast_if_few(self._refused), c.ROW, "left_anti")
         counted = accepted.select(slot, c.START, "records", long(0).alias("late_accepted"))
@@ -112,7 +112,7 @@ class SessionRebuild(SessionReplay):
 
     @property
     def _refused(self) -> DataFrame:
-        """The ROW of each of `_rows` that no session has accepted."""
+        """The ROW of each row of `_rows` that no session has accepted."""
         refused = self._rows.where(is_refused()).select(c.ROW)
         return refused.unionByName(self._late_rows.select(c.ROW))
 
@@ -150,7 +150,7 @@ class SessionRebuild(SessionReplay):
 
     @property
     def _columns(self) -> list[str]:
-        """The columns of a window of a chain, with when it fires and closes."""
+        """The columns of a window of a chain, and of the crossings that fire and close it."""
         of_chain = (c.CHAIN, c.FIRING, c.START, c.END, c.ENDED)
         return [*keys_of(self._spec), *of_chain, *FIRES, *CLOSES]
 
@@ -185,7 +185,7 @@ class SessionRebuild(SessionReplay):
         window = Window.partitionBy(c.CHAIN, c.START, c.END)
         has_fired, is_late = ~is_in_state(), is_by_record()
         at_ms = F.when(is_late, F.col(AT)).otherwise(self._crossed_at_ms())
-        # records of one position and gap are one row, and fire one after the other
+        # records with one position and gap are one row, and each of them fires the session
         times = F.when(is_late, F.col("records")).otherwise(long(1))
         of_window = {
             FIRED_AT: F.min(F.when(has_fired, at_ms)).over(window),
@@ -226,7 +226,7 @@ class SessionRebuild(SessionReplay):
         )
 
     def reported(self, fired: DataFrame) -> DataFrame:
-        """See `ReplayedRebuild`; a session may fire on a day that has none of `_emitted`."""
+        """See `ReplayedRebuild`; a session may fire on a day without rows in `_emitted`."""
         days = [row[0] for row in fired.select(date_of(F.col(FIRED_AT))).distinct().collect()]
         return self._emissions(sorted(days)).at(as_probes(fired))
 

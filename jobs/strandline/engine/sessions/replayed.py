@@ -117,7 +117,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         return self._with_times(firings, F.col(REACHES))
 
     def _with_times(self, windows: DataFrame, fires: Column) -> DataFrame:
-        """Windows with the crossings of the watermark that `fires` them, and that closes them."""
+        """Windows with the crossings of the watermark that fire (at `fires`) and close them."""
         closes = cleanup_time(F.col(c.END), allowed_lateness_ms=self._spec.allowed_lateness)
         return with_crossings(windows, {FIRES: fires, CLOSES: closes}, self._emitted)
 
@@ -127,7 +127,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     @property
     def _replaced(self) -> list[Column]:
-        """See `ReplayedRebuild`: also those of sessions that were merged."""
+        """See `ReplayedRebuild`: also the firings of sessions that were merged into this one."""
         return [*super()._replaced, supersedes_windows().alias("supersedes_windows")]
 
     # ------------------------------------------------------------------------------- its windows
@@ -191,7 +191,7 @@ class ReplayedSessions(SessionReplay):
         return self._as_rows(self._filled(rows))
 
     def accepted_by_slot(self) -> DataFrame:
-        """How many records sessions accepted, and how many were in no firing at the close."""
+        """See `Rebuild`, with `unfired`: records that were dropped before a firing had them."""
         return (
             self.replayed.where(~F.col(IS_REFUSED) & lies_in(F.col(c.TS), self.scope.windows))
             .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))

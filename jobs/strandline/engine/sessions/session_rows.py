@@ -1,4 +1,4 @@
-"""The records that decide about a range, condensed: records with the same outcome are one row."""
+"""The digest of the records that decide about a range of sessions: see `condense`."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class SessionRows(Rebuild, ABC):
     def _may_reach(self, closure: Closure) -> bool:
         """Whether a session that began in an ended range before this one may reach into this one.
 
-        None does if all records of the ended range, and all that arrived before its end, lie before
-        this range.
+        No session does, if all records of the ended range, and all records that arrived before its
+        input ended, are more than a gap before this range.
         """
         days, start_ms = self.history.days, self.scope.windows.start_ms
         ended = closure.windows
@@ -68,10 +68,7 @@ class SessionRows(Rebuild, ABC):
         return ended.start_ms < start_ms <= last_ms
 
     def _known(self, days: Collection[date]) -> DataFrame:
-        """The records of the scope.
-
-        Records with event times that are kept belong to no other session.
-        """
+        """The records of some days, without records of sessions that stay as published."""
         known = super()._known(days)
         for within in self.scope.kept:
             known = known.where(~lies_in(F.col(c.TS), within))
@@ -90,13 +87,13 @@ class SessionRows(Rebuild, ABC):
 
     @property
     def _closures(self) -> list[Closure]:
-        """The ranges whose input has ended, up to the horizon, in that order."""
+        """The ranges whose input has ended, up to the horizon, in order of their ends."""
         closures = (one for one in self.clock.closures if one.at_ms <= self.clock.horizon_ms)
         return sorted(closures, key=lambda closure: closure.at_ms)
 
     @property
     def _ended(self) -> list[Closure]:
-        """The ranges whose input had ended before the horizon, in that order."""
+        """The ranges whose input had ended before the horizon, in order of their ends."""
         return [closure for closure in self._closures if closure.at_ms < self.clock.horizon_ms]
 
     @property
@@ -151,7 +148,7 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _rows(self) -> DataFrame:
-        """The runs of rows, and the rows outside of runs, in chains."""
+        """The runs of rows, and the rows outside of runs, with their CHAIN."""
         return in_chains(one_row_per_run(self._at_arrival, self._spec), self._spec)
 
     def _records_of(self, rows: DataFrame) -> DataFrame:
@@ -198,7 +195,7 @@ class SessionRows(Rebuild, ABC):
 
     def _days_and_length(self, late_rows: DataFrame) -> tuple[list[date], int]:
         """The arrival days of the records of late rows, and the number of the rows."""
-        if self._ended:  # then what came ahead of the watermark can be late, on any day
+        if self._ended:  # then a record ahead of the watermark can be late, on any day
             return self._days(self.scope.windows), late_rows.count()
         counts = late_rows.groupBy(date_of(F.col(AT))).count().collect()
         return [row[0] for row in counts], sum(int(row[1]) for row in counts)

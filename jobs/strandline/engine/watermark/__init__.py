@@ -1,1 +1,1 @@
-"""The watermark of observed arrivals: cells, and when thresholds were reached (crossings)."""
+"""The watermark of observed arrivals: cells, and crossings: when it reached thresholds."""

@@ -1,8 +1,8 @@
-"""When thresholds were reached, where the records of each channel alone determine its watermark.
+"""When thresholds were reached, if channels cannot go idle: by the records of each channel.
 
-`T_c(b)` is the first instant that sees channel c at b or more: that of its first record that offers
-so much. That record arrived on the first day on which c offered so much, so only the cells of these
-days are read.
+`T_c(b)` is the first instant at which the watermark of channel c is at least b: it follows from the
+first record that offers b or more. This record arrived on the first day on which c offered b or
+more, so only the cells of such days are read.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from strandline.spec.pipeline import PipelineSpec
 _QUESTIONS_KEPT = 4
 """The number of recent queries whose cells are cached; the next query mostly needs part of them."""
 _OFFERED = ("arrival_date", "channel", "threshold_ms", "first_arrival_ms", "first_sequence")
-"""The columns from which it is known when a channel offered a threshold."""
+"""The columns of a cell that have when its channel offered its threshold."""
 
 
 class _Highest(NamedTuple):
-    """The largest thresholds that a channel offered on each of its days, in ms.
+    """The largest thresholds, in ms, that a channel offered by each of its days.
 
-    MIN_WATERMARK: none. `of_day_ms`: on the day itself; `reach_ms`: by its end; `settled_ms`: by
-    its end, without offers that only a later tick makes visible.
+    MIN_WATERMARK: none. `of_day_ms`: on the day itself; `reach_ms`: by the end of the day;
+    `settled_ms`: by the end of the day, without watermarks that only a later tick emits.
     """
 
     midnights_ms: npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class _Highest(NamedTuple):
     settled_ms: npt.NDArray[np.int64]
 
     def before(self, until_ms: int, offered: Literal["settled_ms", "reach_ms"]) -> int:
-        """The largest threshold by the days that begin before an instant."""
+        """The largest threshold, in ms, of the days that begin before an instant."""
         days = int(np.searchsorted(self.midnights_ms, until_ms, side="left"))
         largest_ms = self.settled_ms if offered == "settled_ms" else self.reach_ms
         return int(largest_ms[days - 1]) if days else MIN_WATERMARK
@@ -65,7 +65,7 @@ _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
 
 @dataclass(frozen=True)
 class RecordCrossings(ByChannels):
-    """See `Crossings`.
+    """The crossings of a watermark that follows records, with channels that never go idle.
 
     Attributes:
         timeline: the observations below the horizon.
@@ -84,7 +84,7 @@ class RecordCrossings(ByChannels):
 
     @property
     def merges_at_once(self) -> bool:
-        """Whether channels are splits of one source: offers at one position are merged at once."""
+        """Whether channels are splits of one source, combined in one step at each position."""
         return self.spec.watermark.combine == "splits"
 
     def reached(
@@ -107,7 +107,7 @@ class RecordCrossings(ByChannels):
         return latest, number
 
     def seen_from(self, thresholds: Sequence[int]) -> list[Instants]:
-        """`T_c(b)` of each channel at each threshold b: the first instant that sees it reached."""
+        """`T_c(b)` for each channel c and threshold b: the first instant after it is reached."""
         wanted = np.asarray(thresholds, dtype=np.int64)
         if not len(wanted):
             return [never(0, self.axis) for _ in self.order.channels]
@@ -115,7 +115,7 @@ class RecordCrossings(ByChannels):
         return [self._seen(first.get(channel), wanted) for channel in self.order.channels]
 
     def _seen(self, first: _FirstReaching | None, wanted: npt.NDArray[np.int64]) -> Instants:
-        """The first instants that see a channel at each threshold."""
+        """The first instant at which a channel's watermark is at least each threshold."""
         instants = never(len(wanted), self.axis)
         if first is None:
             return instants
@@ -128,7 +128,7 @@ class RecordCrossings(ByChannels):
     def _first_reaching(self, days: set[date], least_ms: int) -> dict[str, _FirstReaching]:
         """When each channel first offered each threshold, by its cells of some days.
 
-        A cached answer for more days and lower thresholds is used, too.
+        A cached answer is used if it has these days, perhaps more, and no higher least threshold.
         """
         for (known_days, known_ms), found in list(self._indexed.items()):
             if days <= known_days and least_ms >= known_ms:
@@ -165,7 +165,7 @@ class RecordCrossings(ByChannels):
     def _offers(self) -> pd.DataFrame:
         """The largest threshold that each channel offered on each day, by day.
 
-        `settled_ms`: without offers that only a later tick makes visible.
+        `settled_ms`: without watermarks that only a later tick emits.
         """
         days, grid = self.timeline.channel_days, Grid.of(self.spec)
         midnights = {day: midnight_of(day) for day in days["arrival_date"].unique()}
@@ -223,7 +223,7 @@ class RecordCrossings(ByChannels):
         sure_ms, most_ms = self._bounds(horizon_ms)
         if sure_ms >= most_ms:
             return sure_ms
-        # it moved since the last midnight, or what is still pending would move it
+        # it advanced since the last midnight, or a tick at the horizon could still advance it
         beyond = (one.midnights_ms[one.of_day_ms > sure_ms] for one in self._highest.values())
         open_days = {day_of(at) for of_channel in beyond for at in of_channel.tolist()}
         cells = self._cells_reaching(open_days, sure_ms + 1)
@@ -236,8 +236,8 @@ class RecordCrossings(ByChannels):
     def _bounds(self, horizon_ms: int) -> tuple[int, int]:
         """A lower and an upper bound of the watermark at a horizon, from whole days alone.
 
-        It is limited by the channels that have joined by then, and is at least what it was when
-        each later channel joined.
+        The watermark is the minimum over the channels that have joined. It is at least its value
+        just before each later channel joined, since it never decreases.
         """
         order = self.order
         midnights = sorted({midnight_before(self.axis.arrival_of(at)) for at in order.joined[1:]})
@@ -258,6 +258,6 @@ class RecordCrossings(ByChannels):
     def _least_of(
         self, channels: Sequence[str], offered: Literal["settled_ms", "reach_ms"], until_ms: int
     ) -> int:
-        """The least offer of some channels by a midnight; MIN_WATERMARK: one had offered none."""
+        """The minimum of some channels' largest thresholds by a midnight; MIN_WATERMARK: none."""
         highest = (self._highest.get(channel, _NOTHING_OFFERED) for channel in channels)
         return min((one.before(until_ms, offered) for one in highest), default=MIN_WATERMARK)

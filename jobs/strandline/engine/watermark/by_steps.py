@@ -1,9 +1,9 @@
-"""When thresholds were reached, by the steps of the combined watermark.
+"""When thresholds were reached, by the steps (advances) of the combined watermark.
 
-Steps are observed where channels can go idle: there a crossing depends on the steps before it.
-Where only ticks emit, each channel makes the same offer on every tick since it joined. Of a long
-history only the steps of the days that a query needs are read: watermarks increase strictly, so
-the watermark at the end of each day shows on which day a threshold was reached.
+Steps are observed and stored where channels can go idle. Where the watermark follows the clock
+alone, they are computed: on each tick every channel that has joined emits the same watermark. Of a
+long history only the steps of the days that a query needs are read: the watermark only increases,
+so its value at the end of each day shows on which day a threshold was reached.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StepDays:
-    """The days whose steps are kept.
+    """The days whose steps are stored.
 
     Attributes:
         days: ascending: `arrival_date`, `until_ms` (ticks before it have run by the end of the day)
@@ -56,7 +56,7 @@ class StepDays:
 
     @classmethod
     def none(cls) -> StepDays:
-        """No day is kept."""
+        """No day, for a watermark without stored steps."""
         nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
         return cls(pd.DataFrame(columns=[*SOURCE_DAY_COLUMNS]), lambda days: nothing)
 
@@ -66,7 +66,7 @@ class StepCrossings(ByChannels):
     """The advances of the combined watermark before a horizon, read as needed: see `Crossings`.
 
     Attributes:
-        kept: the days whose steps are kept.
+        kept: the days whose steps are stored.
         later: the steps after these days, in memory.
         axis: the axis of instants.
         horizon_ms: the horizon.
@@ -92,7 +92,7 @@ class StepCrossings(ByChannels):
         chosen: set[int] = set()
         for day in days:
             start_ms = midnight_of(day)
-            # what a day's last instant emits at once is seen from the next midnight on
+            # a watermark emitted at a day's last instant counts from the next midnight on
             first = int(np.searchsorted(self._until, start_ms, side="left"))
             end = int(np.searchsorted(self._until, start_ms + DAY_MS, side="left")) + 1
             chosen.update(range(first, min(end, len(self._until))))
@@ -169,14 +169,14 @@ class StepCrossings(ByChannels):
 
     @cached_property
     def _last_advance(self) -> Longs:
-        """For each kept day, the index of the last day up to it on which the watermark advanced."""
+        """For each stored day, the index of the last day up to it with a watermark advance."""
         numbers = np.where(self._advanced, np.arange(len(self._advanced)), 0)
         return np.maximum.accumulate(numbers) if len(numbers) else numbers
 
 
 @dataclass(frozen=True)
 class ClockCrossings(StepCrossings):
-    """The steps of a watermark that follows the clock alone: known for all times, in a few rows.
+    """The crossings of a watermark that follows the clock alone: a few runs of ticks for all times.
 
     `at_end` has the advances that the end of the input would cause, at any horizon.
     """
@@ -207,7 +207,7 @@ class ClockCrossings(StepCrossings):
         return cls(StepDays.none(), steps, axis, END_OF_INSTANTS_MS, at_end, order=order)
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """An empty set: the steps of all days are known, whatever arrived on them."""
+        """An empty set: the steps of all days are known without their arrivals."""
         return set()
 
     def _before(self, horizon_ms: int, days: pd.DataFrame) -> Steps:
@@ -216,10 +216,10 @@ class ClockCrossings(StepCrossings):
 
 @dataclass(frozen=True)
 class KnownSteps:
-    """The steps of the days that are already known, and the state of the source after them.
+    """The steps of the days that are already observed, and the state of the source after them.
 
-    `changes`: when the source as a whole went idle or active on these days; kept only where there
-    is a second input.
+    `changes`: when the source as a whole went idle or active on these days; stored only if there is
+    a second input.
     """
 
     steps: StepDays

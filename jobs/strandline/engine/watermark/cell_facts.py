@@ -1,7 +1,7 @@
-"""The facts of days from their cells, computed by the executors.
+"""The facts of days with too many cells for the driver, computed from cells by the executors.
 
-The column form of `timeline.channel_days_of`, `day_map_of` and `malformed_of`, for days with too
-many cells for the driver.
+The functions are the DataFrame forms of `timeline.channel_days_of`, `day_map_of` and
+`malformed_of`.
 """
 
 from __future__ import annotations

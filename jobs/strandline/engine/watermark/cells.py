@@ -1,4 +1,4 @@
-"""Observes the arrivals of some days: records and watermark candidates, in one aggregation."""
+"""Observes the arrivals of some days: counts records and offered watermarks in one aggregation."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from strandline.spec.pipeline import PipelineSpec
 _SUBJECT = "_strandline_subject"
 """The channel of a well-formed record, or the reason why a row is malformed."""
 _PART = "_strandline_part"
-"""The start of a part of a step, doubled, and one more if pending; null for malformed rows."""
+"""A number for a part of a step and `_pending`: `2 * start + pending`; null for malformed rows."""
 _FIRST = "_strandline_first_instant"
 
 
 def observe(
     records: DataFrame, spec: PipelineSpec, axis: Axis, *, with_activity: bool = True
 ) -> DataFrame:
-    """The number of records of each cell, with its first record and its least and largest times.
+    """The cells of some arrivals: counts, first position, least and largest times of each.
 
-    All records of a cell have one event date, the same windows, and candidates that reach the same
-    thresholds. So the cells give exactly the first position at each threshold, the day map, and the
-    number of records of each slot. Cells of malformed rows have only a day and a reason.
+    A cell is a group of records of one arrival day, channel and event date that have the same
+    windows and whose watermarks reach the same thresholds. So the cells suffice to find exactly
+    when each threshold is reached, and the number of records of each slot. Cells of malformed rows
+    have only a day and a reason.
 
     Args:
         records: as `read_records` reads them.
@@ -89,7 +90,7 @@ def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
 
 
 def _hour_of_arrival() -> Column:
-    """The bit of the hour of the day, UTC, at which a record arrived; it lies in its day."""
+    """The bit of the hour of the day, UTC, at which a record of its day arrived."""
     in_day = F.col(c.ARRIVAL) - midnight_ms(F.col(c.ARRIVAL_DAY))
     hour = F.call_function("div", in_day, F.lit(HOUR_MS)).cast("int")
     return F.call_function("shiftleft", long(1), hour)
@@ -130,7 +131,7 @@ def _shared(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
 
 
 def _parts(instant: Column, axis: Axis) -> tuple[Column, Column]:
-    """The arrival and the sequence of an instant; the sequence is null where it does not count."""
+    """The arrival and the sequence of an instant; the sequence is null if instants have none."""
     if not axis.sequenced:
         return instant.cast("bigint"), long(None)
     scale, last = F.lit(Decimal(axis.scale)), F.lit(Decimal(axis.first_of(END_OF_INSTANTS_MS)))
@@ -160,16 +161,16 @@ def _part(spec: PipelineSpec, grid: Grid) -> Column:
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:
-    """The largest threshold of the grid that a candidate reaches; null below all of them."""
+    """The largest threshold of the grid that a watermark reaches; null: it reaches none."""
     at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
     reached = [floor(at_least, grid.threshold_step_ms, residue) for residue in grid.residues]
     largest = F.greatest(*reached) if len(reached) > 1 else reached[0]
-    # the same for all of a cell: whether the threshold counts, not whether the candidate does
+    # tests the threshold, and not the candidate, so that all records of a cell agree
     return F.when(largest >= LEAST_INSTANT_MS, largest)
 
 
 def _pending(axis: Axis) -> Column:
-    """Whether the record's tick is at or after the midnight that ends its day."""
+    """Whether the first tick after a record is at or after the midnight that ends its day."""
     if not axis.interval_ms:
         return F.lit(axis.interval_ms == 0)
     midnight = midnight_ms(F.col(c.ARRIVAL_DAY)) + DAY_MS

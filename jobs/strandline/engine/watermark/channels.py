@@ -1,8 +1,8 @@
-"""The channels of a watermark: in which order they are probed, and when they are retired.
+"""The channels of a watermark: the order in which ticks probe them, and their retirement.
 
-A retired channel no longer holds the watermark back. It offers MAX_WATERMARK, as a finished
-partition in Flink does, at the last instant before its retirement; the offer becomes visible like
-one of a record. In a timeline it is one more cell.
+A retired channel no longer holds the watermark back. As a finished partition in Flink, it emits
+MAX_WATERMARK, as if a record had offered that at the last instant before the retirement. In a
+timeline this offer is one more cell.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class ProbeOrder:
     """The channels in the order in which a tick probes them.
 
     Attributes:
-        channels: their names.
-        joined: the first instant at which each takes part: always, or from its first record on.
+        channels: the names of the channels.
+        joined: the instant from which each channel counts: the instant of its first record; for
+            declared channels, an instant before all others.
     """
 
     channels: tuple[str, ...]
@@ -47,7 +48,7 @@ class ProbeOrder:
 
     @property
     def tied(self) -> dict[str, int]:
-        """The channels that joined at the same instant as another one, with that instant."""
+        """The channels that joined at one instant with another channel, and that instant."""
         pairs = dict(zip(self.channels, self.joined, strict=True))
         newcomers = Counter(self.joined)
         return {channel: at for channel, at in pairs.items() if newcomers[at] > 1}
@@ -79,13 +80,13 @@ def probe_order(
 
 @dataclass(frozen=True)
 class End:
-    """The end of a channel.
+    """The end of a channel, by its retirement.
 
     Attributes:
-        channel: its name.
-        day: the arrival day of that instant.
-        instant: the last instant before its retirement.
-        seen_from: the first instant that sees it.
+        channel: the name of the channel.
+        day: the arrival day of `instant`.
+        instant: the last instant before the retirement.
+        seen_from: the first instant after the emission of MAX_WATERMARK.
     """
 
     channel: str
@@ -105,7 +106,7 @@ def ends_of(spec: PipelineSpec, axis: Axis) -> list[End]:
 
 
 def with_ends(timeline: Timeline, spec: PipelineSpec, axis: Axis) -> Timeline:
-    """A timeline with the offers of all channels that are or will be retired."""
+    """A timeline with one more cell for each channel that is or will be retired."""
     ends = ends_of(spec, axis)
     return _WithEnds(timeline, _cells(ends, spec, axis)) if ends else timeline
 

@@ -1,7 +1,8 @@
-"""When the combined watermark reached a threshold, answered in one of two ways.
+"""Crossings: when the combined watermark reached *thresholds*, at which windows fire or close.
 
-By records: each channel's first record that offers it. By steps: where channels can go idle, a
-crossing depends on the steps before it, and where only ticks emit, both ways are the same.
+They are found in one of two ways. By records (`by_records`): each channel reaches the threshold
+with its first record that offers it, and the last channel decides. By steps (`by_steps`), if
+channels can go idle: the advances of the watermark, which depend on the advances before.
 """
 
 from __future__ import annotations
@@ -44,22 +45,29 @@ class Crossings(ABC):
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Instants, Ranks]:
-        """`T(b)` for each threshold b: the first instant that sees it reached, and the channel.
+        """For each threshold, when the combined watermark reached it, and by which channel.
 
-        The channel is given by its number. `axis.never` where the combined watermark does not reach
-        the threshold before the horizon; `axis.end` where only the `ended` input does.
+        Args:
+            thresholds: the thresholds, in ms.
+            horizon_ms: only advances before it count.
+            ended: for each threshold, whether the input ends at the horizon; None: for none.
+
+        Returns:
+            `T(b)` for each threshold b: the first instant after it was reached; `axis.never`: not
+            before the horizon; `axis.end`: only by the end of the input. And the rank of that
+            advance, which is the number of the channel that made it.
         """
 
     @abstractmethod
     def watermark_reached(self, horizon_ms: int) -> int:
-        """The largest threshold of the grid that the watermark has reached at a horizon; MIN: none.
+        """The largest threshold of the grid that the watermark has reached at a horizon, in ms.
 
-        Equivalent to the watermark itself in comparisons with thresholds.
+        MIN_WATERMARK: none. In comparisons with thresholds it is as good as the watermark itself.
         """
 
     @abstractmethod
     def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """The days with a step that no arrival of the same day need have caused."""
+        """The days on which the watermark may advance even without an arrival."""
 
     def in_order(self, order: ProbeOrder) -> Crossings:
         """The same crossings, with the channels in another probe order."""
@@ -67,11 +75,11 @@ class Crossings(ABC):
 
     @property
     def drops_end(self) -> bool:
-        """Whether the source drops the end of its input, as it is idle at the horizon."""
+        """Whether the source is idle at the horizon, and so drops an end of the input there."""
         return False
 
     def without_dropped_end(self, clock: Clock) -> Clock:
-        """The clock without the input's end at its horizon, if an idle source drops that end."""
+        """The clock, without an end of the input at its horizon if an idle source drops it."""
         if not self.drops_end:
             return clock
         before = tuple(one for one in clock.closures if one.at_ms != clock.horizon_ms)
@@ -89,7 +97,7 @@ class ByChannels(Crossings):
     order: ProbeOrder
 
     def in_order(self, order: ProbeOrder) -> Self:
-        """The same, its channels in another order."""
+        """The same crossings, with the channels in another probe order."""
         return replace(self, order=order)
 
 
@@ -99,7 +107,7 @@ def never(length: int, axis: Axis) -> Instants:
 
 
 def known_before(seen: Instants, horizon_ms: int, axis: Axis) -> npt.NDArray[np.bool_]:
-    """Whether each first instant belongs to something that happens before a horizon."""
+    """Whether events happen before a horizon, by the first instant after each."""
     limit = min(axis.known_below(horizon_ms), axis.end)
     return np.asarray(seen < limit, dtype=bool)
 
@@ -111,7 +119,7 @@ def last_to_reach(
 
     Args:
         offers: for each channel in probe order, when it reaches each threshold.
-        joined: the first instant at which each channel takes part.
+        joined: the instant from which each channel counts.
         beyond: the value for thresholds that are not reached before the horizon.
         horizon_ms: the horizon.
         axis: the axis of instants.
@@ -125,7 +133,7 @@ def last_to_reach(
     for channel, (reached, next_joined) in enumerate(zip(reaches, next_to_join, strict=True)):
         number = np.where(is_open & (reached >= all_reach), channel, number)
         all_reach = np.maximum(all_reach, reached)
-        # a channel that joins later cannot take back what the ones before it have passed
+        # the watermark does not decrease as a channel joins later
         is_decided = is_open & (all_reach <= next_joined)
         latest = np.where(is_decided, all_reach, latest)
         is_open &= ~is_decided

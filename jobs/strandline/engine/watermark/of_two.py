@@ -1,8 +1,10 @@
 """When the combined watermark of two inputs reached a threshold.
 
-It is the minimum of the inputs that are not idle, the maximum if both are, and never falls. So it
-has reached a threshold as soon as both inputs have, or as one has while the other is idle; their
-steps need not be merged.
+The combined watermark is the minimum over the inputs that are not idle, the maximum if both are,
+and never decreases. So it reaches a threshold as soon as both inputs have reached it, or one input
+has while the other is idle. The advances of the two inputs need not be merged.
+
+The *place* of an event is one number for its position among the events of both inputs.
 
 Flink: `CombinedWatermarkStatus`, with `AbstractStreamOperator#processWatermark1` and `2`.
 """
@@ -26,11 +28,11 @@ _RANKS = 2**32
 
 @dataclass(frozen=True)
 class InputCrossings:
-    """One of two inputs.
+    """The crossings of one of two inputs.
 
     Attributes:
         crossings: the crossings of the input alone.
-        axis: its own axis, and the one of both inputs.
+        axis: the axis of the input, and the axis of both inputs.
     """
 
     crossings: Crossings
@@ -42,7 +44,7 @@ class InputCrossings:
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None,
     ) -> npt.NDArray[Any]:
-        """The place, among both inputs' events, of the input's reaching each threshold."""
+        """The place at which the input's watermark reaches each threshold."""
         seen, ranks = self.crossings.reached(thresholds, horizon_ms, ended)
         return _array(map(self.place, seen.tolist(), ranks.tolist()))
 
@@ -66,7 +68,7 @@ class InputCrossings:
         return _array(starts), _array([*ends, _never(self.axis.both)][: len(starts)])
 
     def place(self, instant: int, rank: int) -> int:
-        """The place of an event of this input among all events of both, as a number."""
+        """The place of an event of this input, by its position on the input's own axis."""
         return self.axis.seen_from(instant) * _RANKS + self.axis.rank_of(rank)
 
 

@@ -1,1 +1,1 @@
-"""The watermark's values at positions, for firings and late records that report one."""
+"""The values of the watermark at positions, for the firings and late records that report them."""

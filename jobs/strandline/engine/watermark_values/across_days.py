@@ -1,4 +1,7 @@
-"""The offers on a day of arrivals on earlier days: emitted before it, or still pending."""
+"""The watermarks that a day begins with, from the arrivals of earlier days.
+
+A channel has emitted them before the day, or emits them on the first tick of the day.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ from strandline.model.lateness import MAX_WATERMARK
 def carried(
     spark: SparkSession, history: History, order: ProbeOrder, clock: Clock, days: Sequence[date]
 ) -> DataFrame:
-    """The offers, on each of some days, of earlier arrivals and of the end of the input."""
+    """The watermarks that channels emit on some days by earlier arrivals, and by the input's end.
+
+    The columns are ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK and CANDIDATE.
+    """
     axis, channels = history.axis, order.channels
     offers = _offers_across_days(history, order, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
@@ -59,10 +65,11 @@ def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataF
 
 
 def _offers_across_days(history: History, order: ProbeOrder, clock: Clock) -> pd.DataFrame:
-    """The offers of a day's arrivals after it: `number` (of the channel), `seen_from`, `rank`.
+    """The watermarks that the arrivals of each day offer to later days.
 
-    A settled candidate is visible at the latest at the midnight that ends the day; a pending one
-    from the first tick that is not before that midnight, if the tick comes before the horizon.
+    The columns are `number` (of the channel), `seen_from`, `rank` and `candidate_ms`. A settled
+    watermark counts at the latest from the midnight that ends the day; a pending one from the first
+    tick at or after that midnight, if the tick comes before the horizon: see `Timeline`.
     """
     axis = history.axis
     days = with_ends(history.timeline, history.spec, axis).channel_days
@@ -81,6 +88,6 @@ def _offers_across_days(history: History, order: ProbeOrder, clock: Clock) -> pd
 
 
 def _by_day(days: pd.DataFrame, instants: Mapping[date, int]) -> pd.Series[Any]:
-    """The instant of the arrival day of each row; too large for a long where records count."""
+    """The instant of the arrival day of each row, as Python integers: some exceed a long."""
     of_rows = [instants[day] for day in days["arrival_date"]]
     return pd.Series(of_rows, days.index, dtype=object)

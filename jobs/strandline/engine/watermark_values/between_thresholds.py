@@ -1,4 +1,4 @@
-"""When the watermark reaches thresholds that are not on the grid, as of sessions and timers."""
+"""When the watermark reaches thresholds between those of the grid: of sessions and of timers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EDGE = "_strandline_edge_ms"
 _VALUE = "_strandline_value_ms"
 _IS_ADVANCE = "_strandline_is_rise"
 _AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
-"""The position of the watermark advance that reaches a threshold."""
+"""The SEEN_FROM and the RANK of the watermark advance that reaches a threshold."""
 _BEYOND_MS = 10**16
 """More than any watermark that a record can offer: Spark's timestamps end before it."""
 
@@ -23,7 +23,7 @@ _BEYOND_MS = 10**16
 def first_reaching(
     thresholds: DataFrame, advances: DataFrame, history: History, clock: Clock
 ) -> DataFrame:
-    """The distinct thresholds, with the first instant that sees each reached, and by which channel.
+    """The distinct thresholds, each with the position of the watermark advance that reaches it.
 
     Each threshold is looked up among the advances between it and the next threshold of the grid. If
     there is none, the watermark has passed both at once.
@@ -36,7 +36,7 @@ def first_reaching(
         clock: the horizon and the inputs that have ended.
 
     Returns:
-        THRESHOLD, SEEN_FROM (never: not before the horizon) and RANK.
+        THRESHOLD, SEEN_FROM (`Axis.never`: not before the horizon) and RANK (of the channel).
     """
     grid = history.grid
     last = grid.residues[0]

@@ -1,4 +1,4 @@
-"""The watermark's values where the records of each channel determine it."""
+"""The values of the watermark where channels cannot go idle, so that their records determine it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
 _AFTER_ALL = 2**60
-"""The rank of the end of a part of a day: after everything visible at its instant."""
+"""The rank of the end of a part of a day: after every event of its instant."""
 _PREVIOUS = "_strandline_previous_ms"
 _PART = "_strandline_part"
 _BEFORE = "_strandline_before"
@@ -33,12 +33,12 @@ _BEFORE = "_strandline_before"
 
 @dataclass(frozen=True)
 class _Offers:
-    """The offers of channels on some days by their records.
+    """The watermarks that channels emit on some days, each by itself.
 
     Attributes:
-        rows: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's first rows are the offers of
-            the days before it.
-        history: the history.
+        rows: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE (the watermark). A day's first rows
+            are the watermarks that it begins with: see `across_days`.
+        history: everything observed below the horizon.
         order: the channels in probe order, and when each joined.
         days: the days.
     """
@@ -51,8 +51,9 @@ class _Offers:
     def combined(self, floors: Sequence[tuple[int, int]] = ()) -> DataFrame:
         """The rows of `Emissions`: the advances of the combined watermark.
 
-        The combined watermark is the minimum over the channels. As no channel's watermark falls, it
-        is the minimum over each channel's value just before its next offer, or before the end.
+        The combined watermark is the minimum over the channels. A channel's watermark never
+        decreases, so it is enough to compare each channel's value just before its next offer, or
+        before the end of the day.
 
         Args:
             floors: (instant, watermark): lower bounds of the combined watermark from an instant on;
@@ -67,7 +68,7 @@ class _Offers:
             rank = F.when(rank > CARRIED, long(ALL_SPLITS)).otherwise(rank)
         over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
         at = F.col(c.SEEN_FROM)
-        # what later days' arrivals go into is given with them
+        # advances after the end of a day are rows of later days
         own = (at < over + axis.literal(axis.known_below(0))) | (at >= axis.literal(axis.end))
         cases = ((at > axis.literal(since), long(value)) for since, value in reversed(floors))
         floor = first_of_cases(cases, long(MIN_WATERMARK))
@@ -95,9 +96,9 @@ class _Offers:
 
     @property
     def _with_previous(self) -> DataFrame:
-        """Offers and ends of parts of days, with the channel's watermark just before (PREVIOUS).
+        """The offers, and the ends of the parts of days, with the channel's watermark before each.
 
-        Only offers above that watermark are included.
+        It is the column PREVIOUS. Only offers above it are included.
         """
         in_order = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.SEEN_FROM, c.RANK)
         before = before_here(in_order)
@@ -109,10 +110,10 @@ class _Offers:
         )
 
     def _ends_of_parts(self) -> DataFrame:
-        """The ends of a day's parts, for each channel that takes part in them.
+        """The ends of a day's parts, for each channel that has joined by then.
 
-        A day has one part; where channels join on it, one more part begins as each of them joins. A
-        channel that joins on a later day takes no part.
+        A day on which no channel joins is one part; each channel that joins on it begins another
+        part. A channel that joins on a later day is in none.
         """
         axis, order = self.history.axis, self.order
         ends = [
@@ -137,7 +138,7 @@ class _Offers:
         return sorted(at for at in joined if self._day_of(at) in days)
 
     def _day_of(self, instant: int) -> date | None:
-        """The arrival day of an instant; None: a declared channel has always taken part."""
+        """The arrival day of an instant; None: the instant is the start of a declared channel."""
         always = instant <= -self.history.axis.never
         return None if always else day_of(self.history.axis.arrival_of(instant))
 
@@ -159,7 +160,8 @@ def _floors(
 ) -> list[tuple[int, int]]:
     """The combined watermark just before each discovered channel joined, as (instant, watermark).
 
-    The watermark does not fall as a channel joins. None for declared channels, and for the first.
+    The combined watermark does not decrease as a channel joins. Declared channels, and the first
+    discovered one, have no entry.
     """
     axis, joins = history.axis, sorted({*order.joined[1:]})
     if history.spec.source.declared_channels is not None or not joins:
@@ -220,7 +222,7 @@ def _own_and_carried(
 
 
 def _ends(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
-    """The offers of channels that are retired on some days, as far as they are known."""
+    """The MAX_WATERMARKs of channels that are retired on some days, before the horizon."""
     axis, asked = history.axis, {*days}
     known_below = axis.known_below(clock.horizon_ms)
     ends = [
@@ -248,9 +250,9 @@ def _seen_from(axis: Axis) -> Column:
 
 
 def _is_seen_before(axis: Axis, horizon_ms: int) -> Column:
-    """Whether a record that arrived before a horizon is seen before it, too; see `_seen_from`.
+    """Whether the watermark that a record offers is emitted before a horizon.
 
-    It goes by the arrival: engines test it before they compute what it is seen from.
+    This is decided by the arrival alone: engines test a filter before they compute `_seen_from`.
     """
     if axis.interval_ms is None:
         return F.lit(True)

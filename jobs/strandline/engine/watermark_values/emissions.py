@@ -1,7 +1,7 @@
 """The values of the combined watermark at positions.
 
-Whether a record is late needs no values (see `Crossings`). They are needed only for reports: at
-late records and at firings.
+Whether a record is late is decided without them (see `Crossings`). They are needed only where late
+records and firings report the watermark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CARRIED = -1
 UNTIL = "_strandline_until"
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
 _POSITION = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK, c.CHANNEL, c.CANDIDATE}
-"""The columns of a probe's position, and columns that emissions have of their own."""
+"""The columns of a probe's position, and the columns of emissions."""
 _HIGHEST = "_strandline_highest_ms"
 _BELOW = "_strandline_below_ms"
 _LAST = "_strandline_last"
@@ -47,8 +47,8 @@ class Emissions:
     Attributes:
         rows: ARRIVAL_DAY, SEEN_FROM, RANK, CANDIDATE (the watermark), UNTIL: the last tick of a run
             of ticks, on each of which the watermark advances with the clock; else SEEN_FROM. A
-            day's rows begin with the last watermark before it, and end with what the end of the
-            input causes, if it ends at the horizon.
+            day's rows begin with the last watermark before it, and end with the advances that the
+            end of the input causes, if it ends at the horizon.
         history: everything observed below the horizon.
         clock: the horizon and the inputs that have ended.
         runs: the runs of ticks, on the driver and without the end; None: `rows` has none.
@@ -71,7 +71,7 @@ class Emissions:
         )
 
     def at(self, probes: DataFrame) -> DataFrame:
-        """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
+        """Rows (*probes*) with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
 
         Args:
             probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (of the last emission that counts at
@@ -99,7 +99,7 @@ class Emissions:
     def highest(self, *, before_end: bool = False) -> int:
         """The combined watermark after all advances; MIN_WATERMARK: none yet.
 
-        `before_end`: leave out what the end of the input causes at the horizon.
+        `before_end`: without the advances that the end of the input at the horizon causes.
         """
         rows, axis = self.rows, self.history.axis
         if before_end:
@@ -109,7 +109,7 @@ class Emissions:
         return MIN_WATERMARK if highest is None else int(highest)
 
     def _at_few(self, runs: pd.DataFrame, probes: DataFrame) -> DataFrame:
-        """`at` for a few runs of ticks: the probes need no sort."""
+        """`at` for a few runs of ticks, by one expression: the probes are not sorted."""
         columns = ("seen_from", "until", "rank", "watermark_ms")
         steps = [*zip(*(runs[name].tolist() for name in columns), strict=True)]
         if self.clock.ends_by_channel:
@@ -134,10 +134,10 @@ class Emissions:
         return value + F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
-        """The distinct THRESHOLDs, each with the SEEN_FROM and the RANK that reached it.
+        """The distinct THRESHOLDs, each with SEEN_FROM and RANK of the advance that reached it.
 
         A threshold must be reached on these days, or not before the horizon. In the latter case
-        SEEN_FROM is `never`, and RANK is the channel that reaches it if the input ends there.
+        SEEN_FROM is `Axis.never`, and RANK is the channel that reaches it if the input ends there.
         """
         axis = self.history.axis
         if self.runs is not None:
@@ -167,7 +167,7 @@ class Emissions:
         return sorted((int(row[0]), int(row[1])) for row in rows)
 
     def _reached_in(self, steps: pd.DataFrame, thresholds: DataFrame) -> DataFrame:
-        """The crossings where the steps are runs of ticks, as many as changes of status."""
+        """`crossings`, if the steps are runs of ticks, of which there are few."""
         axis = self.history.axis
         highest = highest_of(steps)
         columns = {
@@ -199,8 +199,8 @@ class Emissions:
 def _with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
     """The emissions and the probes in one DataFrame; a probe comes after emissions of its rank.
 
-    A probe's further columns are packed into one, null for emissions: emissions are many, and are
-    sorted with the probes. `_answered` unpacks them.
+    A probe's further columns are packed into one struct, null for emissions: emissions are many,
+    and are sorted with the probes. `_answered` unpacks the struct.
     """
     carried = _carried(probes)
     rank = F.col(c.RANK).cast("bigint") * 2

@@ -1,6 +1,6 @@
-"""Forwarded watermarks.
+"""The watermark of a pipeline whose records are the results of another pipeline's windows.
 
-The watermark of one pipeline's windows is also the watermark of the next pipeline.
+As in one Flink job, the windows of the other pipeline forward their watermark.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class ForwardedCrossings(Crossings):
     def _unsure(
         self, thresholds: npt.NDArray[np.int64], horizon_ms: int, ends: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Which thresholds have to be looked up between those of the other pipeline's grid.
+        """The thresholds that have to be looked up among all values of the watermark, as a mask.
 
-        For these the watermark did not pass the next grid threshold at the same time, and the cells
-        have nothing closer. Other kinds of crossings can answer for any threshold.
+        They lie between two thresholds of the other pipeline's grid, which the watermark did not
+        pass at once. Crossings that are made of steps answer for any threshold.
         """
         grid = self.upstream.history.grid
         if not self._own.from_cells:

@@ -1,4 +1,4 @@
-"""The watermark's values on some days, by the kind of the pipeline's crossings."""
+"""The values of the watermark on some days: of records, of steps, or forwarded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from strandline.model.intervals import DAY_MS, midnight_of
 def emissions(
     records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
-    """The emissions of some arrival days.
+    """The emissions of some arrival days, by the class of the history's crossings.
 
     Args:
         records: the well-formed records, at least of these days and of the days on which a
@@ -62,7 +62,7 @@ def _step_emissions(
     parts = []
     for day in days:
         start = axis.first_of(midnight_of(day))
-        # a watermark emitted at a day's last instant is in force from the next midnight on
+        # a watermark emitted at a day's last instant counts from the next midnight on
         chosen = (until >= start) & (seen <= start + DAY_MS * axis.scale)
         earlier = np.flatnonzero(until < start)
         chosen[earlier[-1:]] = True

@@ -1,9 +1,7 @@
-"""The values of the combined watermark of two inputs.
+"""The values of the combined watermark of two inputs; `CrossingsOfTwo` has its crossings.
 
-`CrossingsOfTwo` has when it reaches thresholds.
-
-At a position it is the minimum of both inputs, or the watermark that one input had while the other
-was last idle, if that is larger: it never falls.
+At a position it is the minimum over both inputs, or, if that is larger, the last watermark of one
+input while the other one was idle: a combined watermark never decreases.
 """
 
 from __future__ import annotations
@@ -116,13 +114,13 @@ def _own_position(place: InputCrossings) -> dict[str, Column]:
 
 
 def _seen_rank(place: InputCrossings) -> Column:
-    """The last rank of an input's own emissions that a position of both inputs sees."""
+    """The last rank of an input's own emissions that come before a position of both inputs."""
     rank, number = F.col(c.RANK), place.axis.number
     side = F.floor((rank % TICK_RANK) / SIDE_SPAN)
     channel = rank % SIDE_SPAN
 
     def seen(*, on_tick: bool, base: int, everything: int) -> Column:
-        """The last rank of the input's ticks, or offers, that a position sees."""
+        """The last rank of the input's ticks, or of its records' offers, before a position."""
         phase = F.when(rank >= TICK_RANK, 1).otherwise(0)
         earlier = (phase > int(on_tick)) | ((phase == int(on_tick)) & (side > number))
         same = (phase == int(on_tick)) & (side == number)
@@ -137,7 +135,7 @@ def _seen_rank(place: InputCrossings) -> Column:
 
 
 class _Change(NamedTuple):
-    """A status change of an input: its instant and rank among both inputs, and its day."""
+    """A change of an input to idle or active, with its position on the axis of both inputs."""
 
     instant: int
     rank: int

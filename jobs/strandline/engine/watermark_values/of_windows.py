@@ -27,16 +27,17 @@ CLOSES = (c.CLOSE_FROM, c.CLOSE_RANK)
 def with_crossings(
     rows: DataFrame, thresholds: Mapping[tuple[str, str], Column], emitted: Emissions
 ) -> DataFrame:
-    """Rows of windows, with the instants at which the watermark reaches some thresholds of each.
+    """Rows of windows, with the positions at which the watermark reaches thresholds of each.
 
     Args:
         rows: rows with ENDED: when the input of the window has ended, in ms; null: it has not.
-        thresholds: the watermarks, by the columns of their crossings; null: none is looked up.
+        thresholds: each threshold in ms, by the names of the columns of its crossing (FIRES,
+            CLOSES); null: none is looked up.
         emitted: the emissions of the days on which they may be reached.
 
     Returns:
-        The rows with the columns of the crossings. At the latest the end of the input counts as
-        one; its rank is END_RANK, or the channel's if the input ends channel by channel.
+        The rows with the columns of the crossings. If the input of the window ends before, its end
+        is the crossing, with END_RANK, or with the channel if the input ends channel by channel.
     """
     asked = F.explode(F.array_compact(F.array(*thresholds.values()))).alias(c.THRESHOLD)
     reached = emitted.crossings(rows.select(asked))

@@ -1,1 +1,1 @@
-"""Windows on a grid: records are assigned to windows, and these fire."""
+"""Windows on a grid under the default trigger, by aggregates: assign, split by lateness, fire."""

@@ -1,4 +1,4 @@
-"""Assigns records to their windows, each of which accepts or refuses them."""
+"""Assigns records to their windows, with the instants at which the windows fire and close."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strandline.engine.records.arithmetic import is_window_late
 
 
 def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The windows of `Calendar.slots` as a DataFrame with one row a window."""
+    """The windows of `Calendar.slots` as a DataFrame with one row for each window."""
     columns = {
         c.WINDOW: slots["window_id"],
         c.SLOT: slots["slot_ms"],
@@ -55,10 +55,10 @@ def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFram
 
 
 def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int | None) -> DataFrame:
-    """The records that no window accepted, each with when its newest window closes.
+    """The records that no window accepted, each with CLOSE_FROM of its newest window.
 
     Windows close in the order of their ends, so a record refused by its newest window is refused by
-    all. A record between two windows has none.
+    all. A record between two windows is in no window, and refused.
 
     Args:
         records: the well-formed records.
@@ -73,7 +73,7 @@ def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int |
 
 
 def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
-    """Every record with when its one window fires and closes: its pane, as windows tumble."""
+    """Every record with FIRE_FROM and CLOSE_FROM of its only window, for tumbling windows."""
     own = windows.withColumn(c.PANE, F.col(c.WINDOW))
     return records.join(F.broadcast(own), c.PANE)
 
@@ -81,7 +81,7 @@ def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
 def in_each_window(
     records: DataFrame, panes: DataFrame, windows: DataFrame, step_ms: int
 ) -> DataFrame:
-    """Every record once for each of its windows in a range, with when that fires and closes."""
+    """Every record once for each of its windows in a range, with its FIRE_FROM and CLOSE_FROM."""
     each = F.sequence(c.OLDEST, c.NEWEST, F.lit(step_ms))
     placed = records.join(F.broadcast(panes), c.PANE).withColumn(c.WINDOW, F.explode(each))
     return placed.join(F.broadcast(windows), c.WINDOW)

@@ -1,8 +1,8 @@
 """The firing history of windows on a grid: every emission of every window, in Flink's order.
 
-Under the default trigger a window fires as the watermark reaches its end, with all that has come by
-then, and again with each late record. Its firings have numbers: 0 is the one at its end, n the one
-of its n-th late record.
+Under the default trigger a window fires as the watermark reaches its end, with all records so far,
+and again with each late record. Its firings have numbers: 0 is the firing at its end, n the firing
+by its n-th late record.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def firings(
     fired = contents.join(F.broadcast(windows), c.WINDOW).withColumns(
         {c.START: F.col(c.SLOT), c.END: end}
     )
-    # a watermark fires by rising times, a record its newest window first
+    # a watermark fires windows in the order of their ends, a record its newest window first
     probes = as_probes(with_position(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
     timing = F.when(by_watermark, "ON_TIME").otherwise("LATE")
     rows = emitted.at(probes).select(*firing_columns(timing, spec), c.FIRING)
@@ -91,7 +91,7 @@ def _of_single_records(
     aggregates: Mapping[str, Column],
     of_cause: Sequence[str],
 ) -> DataFrame:
-    """The contents of firings from single records, each aggregated once for each firing with it."""
+    """The contents of firings from single records, each aggregated in every firing that has it."""
     each = _with_last(_numbered(accepted, spec), spec)
     in_each = each.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).withColumn(
         c.FIRING, F.explode(F.sequence(FIRST_FIRING, LAST_FIRING))
@@ -115,7 +115,7 @@ def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Units with the LAST_FIRING of their window."""
+    """Units (records, or groups of records with one first firing) with their LAST_FIRING."""
     of_window = Window.partitionBy(*window_of(spec))
     last_late = F.max(F.nullif(FIRST_FIRING, long(0))).over(of_window)
     at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
@@ -131,8 +131,8 @@ def grown(
     """A row for each FIRING of each window, with the aggregates of all records up to it.
 
     Args:
-        units: a row for all records with the same first firing: FIRST_FIRING, LAST_FIRING, RECORDS
-            and the parts of aggregates.
+        units: a row for all records of a window with one first firing: FIRST_FIRING, LAST_FIRING,
+            RECORDS and the partial aggregates.
         window: the columns that identify a window of a key.
         partials: the aggregates by name, as combinations of their parts.
         causes: further columns of the unit that causes a firing.
@@ -146,7 +146,7 @@ def grown(
     added_up = units.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).select(
         *window, FIRST_FIRING, LAST_FIRING, *columns
     )
-    # until a firing contains something new, it contains the records of the firing before
+    # a firing without a new record contains the records of the firing before
     until = F.coalesce(F.lead(FIRST_FIRING).over(by_firing) - 1, LAST_FIRING)
     return (
         added_up.groupBy(*window, FIRST_FIRING, LAST_FIRING)

@@ -36,7 +36,7 @@ _ACCEPTED = "_strandline_accepted"
 _BLOCK = "_strandline_block_ms"
 """The first id of a block of windows, which are counted in one partition."""
 _BLOCK_IN_SIZES = 8
-"""The length of a block in window sizes: few panes are in two blocks, and there are many blocks."""
+"""The length of a block in window sizes: so few panes lie in two blocks, and blocks are many."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class GridRebuild(Rebuild):
         return window_rows(rows, (c.SLOT, c.SLOT_END), fired_at, F.col(c.CLOSE_AT), self._spec)
 
     def in_state(self) -> DataFrame:
-        """The windows that have not closed, with the content of their state."""
+        """The windows that have not closed, with the aggregates of the records in state."""
         return self.windows().where(F.col("state") != "closed")
 
     def accepted_by_slot(self) -> DataFrame:
@@ -216,8 +216,8 @@ def _count_panes(
 def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
     """Each row once for each WINDOW from OLDEST to NEWEST, partitioned by key and block.
 
-    All rows of a window are in one partition. The exchange has a few rows for each pane, before
-    they are multiplied by its windows; this makes sliding windows cheap.
+    All rows of a window are in one partition. The rows are exchanged before they are multiplied by
+    their windows, which makes sliding windows cheap.
     """
     step, length_ms = F.lit(grid.step_ms), _BLOCK_IN_SIZES * grid.most_windows * grid.step_ms
     first, last = (floor(F.col(name), length_ms, grid.offset_ms) for name in (c.OLDEST, c.NEWEST))
@@ -242,7 +242,7 @@ def _counts() -> list[Column]:
 
 
 def _accepted_or_missed(counted: DataFrame) -> DataFrame:
-    """Rows that count refused pairs have no records, only the number of pairs."""
+    """The counts, with rows of refused pairs (record, window) reduced to the number of pairs."""
     accepted = F.col(_ACCEPTED)
     nothing = long(0)
     return counted.withColumn(
