@@ -89,7 +89,7 @@ OF_SEVERAL_TYPES: tuple[Row[str], ...] = (
     ("array", lambda o, t: not are_alike(t), "makes one type of several", "a CAST of each"),
     ("greatest least", _mixes_times_with_numbers,
         "makes dates of numbers, which Spark refuses", "a CAST of each"),
-    ("nullif", lambda o, t: _are_several(t) and not {*t} <= {*WHOLE, "void", None},
+    ("nullif", lambda o, t: _are_several(t) and not {*t} <= {*WHOLE, *FLOATS, "void", None},
         "gives another type", "CASE WHEN x <> y THEN x END"),
     ("in", lambda o, t: "string" in t and _are_several(t) and len(t) > 2,
         "compares all as texts", "x IN (…) OR x IN (…), each of one type"),
